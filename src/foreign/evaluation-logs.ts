@@ -23,7 +23,10 @@ import { scoresOf } from "./trainer-rows.ts";
 /** Facts of a whole file that its episodes share. */
 export type FileFacts = { readonly model: string | null };
 
-/** A sample of an inspect log. Its reward is that of its first score: a number, or correct, partially correct, incorrect. */
+/**
+ * Reads a sample of an inspect log. Its reward is that of its first score: a number, or correct,
+ * partially correct, incorrect.
+ */
 export function readInspectSample(sample: unknown, place: number, { model }: FileFacts): ReadEpisode {
   const id = idOf(field(sample, "id")) ?? String(place);
   const epoch = numberOf(field(sample, "epoch"));
@@ -58,7 +61,7 @@ export function readInspectSample(sample: unknown, place: number, { model }: Fil
   };
 }
 
-/** Long texts stand elsewhere in the sample, by their hash. */
+/** Replaces references by the long strings that the sample stores elsewhere, by their hash. */
 function attached(messages: unknown, attachments: unknown): unknown[] {
   const textAt = (value: unknown): unknown => {
     const [, hash] = typeof value === "string" ? (/^attachment:\/\/(\w+)$/.exec(value) ?? []) : [];
@@ -78,8 +81,9 @@ const inspectGrades: Readonly<Record<string, number>> = { C: 1, P: 0.5, I: 0, N:
 const inspectWords: Readonly<Record<string, number>> = { yes: 1, true: 1, no: 0, false: 0 };
 
 /**
- * The number that inspect's `value_to_float` gives: a text that is none of its words and not a number is 0. NaN, inspect's sign of a
- * score that was not given, is `null`, and so is a list or an object, of which each entry is a value.
+ * The number that inspect's `value_to_float` gives: a string that is neither one of its known
+ * values nor a number is 0. NaN, inspect's sign of a score that was not given, is `null`, and so is
+ * a list or an object, whose entries are values of their own.
  */
 function inspectValue(value: unknown): number | null {
   if (typeof value === "boolean") return Number(value);
@@ -100,7 +104,7 @@ function sumOrNull(values: readonly (number | null)[]): number | null {
     : values.reduce<number>((all, value) => all + (value ?? 0), 0);
 }
 
-/** A trajectory of ATIF. The format has no reward; ours writes it to `extra`. */
+/** Reads a trajectory of ATIF. The format has no reward; our writer puts it into `extra`. */
 export function readAtif(trajectory: unknown, place: number): ReadEpisode {
   const steps = listOf(field(trajectory, "steps"));
   const extra = field(trajectory, "extra");
@@ -153,7 +157,10 @@ function atifMessages(step: unknown): ForeignMessage[] {
   return [{ role, content, reasoning, toolCalls: calls, name: null, callId: null }, ...results];
 }
 
-/** Each call of the model with its prompt is a sequence; one that the next begins with is part of it. */
+/**
+ * Each call of the model with its prompt is a sequence; one that is a prefix of the next is part of
+ * it.
+ */
 function atifBranches(steps: readonly unknown[]): ForeignEpisode["branches"] {
   type Branch = { tokens: number[]; lossMask: number[]; logprobs: number[] };
   const branches: Branch[] = [];
@@ -193,7 +200,10 @@ function numbersOf(value: unknown): number[] | null {
   return Array.isArray(value) && value.every((one) => typeof one === "number") ? value : null;
 }
 
-/** A result of upstream's τ-bench runner. A crash is a reward of 0 there; here it is an error without a reward. */
+/**
+ * Reads a result of upstream's τ-bench runner. A crash is a reward of 0 there; here it is an error
+ * without a reward.
+ */
 export function readTauRun(run: unknown, place: number): ReadEpisode {
   const info = field(run, "info");
   const task = field(info, "task");
@@ -210,13 +220,13 @@ export function readTauRun(run: unknown, place: number): ReadEpisode {
     trial: numberOf(field(run, "trial")),
     reward: error === null ? numberOf(field(run, "reward")) : null,
     error,
-    // A crash loses what was said before it.
+    // A crash loses the messages before it.
     messages: error !== null && listOf(field(run, "traj")).length === 0 ? null : readMessages(field(run, "traj")),
     userCost: numberOf(field(info, "user_cost")),
   };
 }
 
-/** A simulation of τ²-bench; `tasks`: those of its file, by id. */
+/** Reads a simulation of τ²-bench; `tasks`: those of its file, by id. */
 export function readTau2Simulation(
   simulation: unknown,
   place: number,
@@ -238,7 +248,8 @@ export function readTau2Simulation(
     expectedActions: readActions(field(field(task, "evaluation_criteria"), "actions")),
     groupId: taskId,
     trial: numberOf(field(simulation, "trial")),
-    // What broke down says nothing of the agent; upstream leaves it out as well.
+    // An infrastructure error is not the agent's result, so it has no reward; upstream excludes it
+    // as well.
     reward: reason === "infrastructure_error" ? null : numberOf(field(info, "reward")),
     scores: scoresOf(field(info, "reward_breakdown")),
     stopReason: reason,
@@ -252,7 +263,7 @@ export function readTau2Simulation(
   };
 }
 
-/** Prose, or named parts of it. */
+/** The scenario as prose, or its named parts. */
 function scenarioOf(instructions: unknown): string | null {
   if (!isFields(instructions)) return textOf(instructions);
   const parts = Object.entries(instructions).flatMap(([name, text]) =>

@@ -1,5 +1,6 @@
-// An episode as a file of another tool records it. What the file does not say is `null` and never zero: a viewer says "not
-// recorded" in its place. Values come from outside, so every field is read with a check.
+// An episode as a file of another tool records it. A fact that the file does not record is `null`
+// and never zero: a viewer shows "not recorded" instead. Values come from outside, so every field
+// is read with a check.
 
 import { createHash } from "node:crypto";
 
@@ -19,7 +20,7 @@ export type ForeignMessage = {
   readonly content: string;
   readonly reasoning: string | null;
   readonly toolCalls: readonly ForeignToolCall[];
-  /** Of the tool that answers; `null`: not recorded, or no tool. */
+  /** Name of the tool that answers; `null` if it is not recorded, or the message is not a tool's. */
   readonly name: string | null;
   readonly callId: string | null;
 };
@@ -27,22 +28,28 @@ export type ForeignMessage = {
 /** One linear sequence. All arrays are aligned with `tokens`. */
 export type ForeignBranch = {
   readonly tokens: Uint32Array;
-  /** `null`: not recorded. */
+  /** `null` if not recorded. */
   readonly lossMask: Uint8Array | null;
-  /** NaN where there is none; `null`: not recorded. */
+  /** NaN for tokens without a logprob; `null` if not recorded. */
   readonly logprobs: Float32Array | null;
 };
 
 export type ForeignEpisode = {
   readonly id: string;
-  /** Names the recording wherever it is copied to: the id that its writer drew for it, or else a digest of its record. */
+  /**
+   * Identifies the recording in every copy: the id that its writer generated for it, or else a
+   * digest of its record.
+   */
   readonly recording: string;
   readonly taskId: string;
-  /** SHA-256 of what the file says of the task, or the hash it records; `null`: it says nothing. */
+  /**
+   * SHA-256 of the task in the file, or the hash that the file records; `null` if it records
+   * neither.
+   */
   readonly contentHash: string | null;
-  /** What the user is to say, as prose; `null`: not recorded. */
+  /** The user's instruction, as prose; `null` if not recorded. */
   readonly instruction: string | null;
-  /** Calls that the task expects, in order; `null`: not recorded. */
+  /** Calls that the task expects, in order; `null` if not recorded. */
   readonly expectedActions: readonly { readonly name: string; readonly arguments: Fields }[] | null;
   readonly groupId: string | null;
   readonly trial: number | null;
@@ -52,27 +59,27 @@ export type ForeignEpisode = {
   readonly explanation: string | null;
   readonly stopReason: string | null;
   readonly isTruncated: boolean | null;
-  /** What broke; `null`: nothing did, as far as the file says. */
+  /** Error that ended the episode; `null` if the file names none. */
   readonly error: string | null;
   readonly model: string | null;
-  /** `null`: messages are not recorded as such. */
+  /** `null` if messages are not recorded as such. */
   readonly messages: readonly ForeignMessage[] | null;
-  /** `null`: token ids are not recorded. */
+  /** `null` if token ids are not recorded. */
   readonly branches: readonly ForeignBranch[] | null;
   readonly weightVersions: readonly string[] | null;
   readonly sampledTokens: number | null;
-  /** US dollars. */
+  /** Cost in US dollars. */
   readonly agentCost: number | null;
   readonly userCost: number | null;
   readonly durationMs: number | null;
-  /** Of slime: text before the first action and from it on, where no messages are recorded. */
+  /** Text of slime's rows that record no messages: up to the first action, and from it on. */
   readonly text: { readonly prompt: string; readonly response: string } | null;
 };
 
-/** An episode as its record is read. `recording`: `null` where its writer drew no id for it. */
+/** An episode as its record is read. `recording`: `null` if its writer generated no id for it. */
 export type ReadEpisode = Omit<ForeignEpisode, "recording"> & { readonly recording: string | null };
 
-/** With everything not recorded. */
+/** An episode of which nothing is recorded. */
 export const nothingRecorded = {
   recording: null,
   contentHash: null,
@@ -97,14 +104,14 @@ export const nothingRecorded = {
   text: null,
 } as const;
 
-/** Calls of the model in the conversation; `null`: not recorded. */
+/** Number of calls of the model in the conversation; `null` if not recorded. */
 export function foreignTurns({ messages }: Pick<ForeignEpisode, "messages">): number | null {
   return messages === null ? null : messages.filter(({ role }) => role === "assistant").length;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** An object's own field, `undefined` for what is none. */
+/** An object's own field, `undefined` if the value is not an object with this field. */
 export function field(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null && Object.hasOwn(value, key) ? (value as Fields)[key] : undefined;
 }
@@ -126,7 +133,10 @@ export function idOf(value: unknown): string | null {
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : null;
 }
 
-/** An id that no other writer draws: a UUID, also in the short spelling of `shortuuid`. `null`: it is none. */
+/**
+ * An id that no other writer generates: a UUID, also in the short spelling of `shortuuid`. `null`
+ * for anything else.
+ */
 export function uniqueIdOf(value: unknown): string | null {
   const id = textOf(value) ?? "";
   const isUnique = /^[0-9a-f]{8}(-?[0-9a-f]{4}){4}[0-9a-f]{8}$/i.test(id) || /^[2-9A-HJ-NP-Za-km-z]{22}$/.test(id);
@@ -137,20 +147,20 @@ export function numberOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
-/** In the spellings of τ-bench and τ²-bench. `null`: it is no list of calls. */
+/** Reads the spellings of τ-bench and τ²-bench. `null` if the value is not a list of calls. */
 export function readActions(value: unknown): ForeignEpisode["expectedActions"] {
   if (!Array.isArray(value)) return null;
   const actions = (value as readonly unknown[]).flatMap((action) => {
     const name = textOf(field(action, "name"));
     const given = field(action, "arguments") ?? field(action, "kwargs");
-    // What the user is to call is not the agent's to call.
+    // Calls of the user are not expected from the agent.
     if (name === null || field(action, "requestor") === "user") return [];
     return [{ name, arguments: isFields(given) ? given : {} }];
   });
   return actions;
 }
 
-/** Of a task as a file has it: equal for equal values, whatever the order of keys. */
+/** Hash of a task as the file records it: equal for equal values, in any order of keys. */
 export function hashOf(task: unknown): string {
   return createHash("sha256").update(canonical(task, 0)).digest("hex");
 }
@@ -162,11 +172,14 @@ function canonical(value: unknown, depth: number): string {
   return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonical(item, depth + 1)}`).join(",")}}`;
 }
 
-/** Chat messages in the spellings of OpenAI, verifiers, inspect and τ²-bench. What is none is left out. */
+/**
+ * Reads chat messages in the spellings of OpenAI, verifiers, inspect and τ²-bench. Values that are
+ * not messages are omitted.
+ */
 export function readMessages(value: unknown): ForeignMessage[] {
   const messages: ForeignMessage[] = [];
   const names = new Map<string, string>();
-  // Of the last action; verifiers 0.1 answers them in order, without their ids.
+  // Calls of the last action; verifiers 0.1 answers them in order, without their ids.
   let calls: readonly ForeignToolCall[] = [];
   for (const message of listOf(value)) {
     const role = field(message, "role");
@@ -176,7 +189,7 @@ export function readMessages(value: unknown): ForeignMessage[] {
     const toolCalls = listOf(field(message, "tool_calls")).flatMap(readCall);
     for (const { id, name } of toolCalls) if (id !== null) names.set(id, name);
     if (role === "assistant") calls = toolCalls;
-    // τ²-bench has the id of the call in `id`.
+    // τ²-bench stores the id of the call in `id`.
     const callId = role === "tool" ? (textOf(field(message, "tool_call_id")) ?? textOf(field(message, "id"))) : null;
     const answered = role === "tool" && callId === null ? calls[0] : undefined;
     if (answered !== undefined) calls = calls.slice(1);
@@ -193,7 +206,7 @@ export function readMessages(value: unknown): ForeignMessage[] {
   return messages;
 }
 
-/** A text, or a list of parts. Parts that are no text are named. */
+/** Reads a text, or a list of parts. Parts that are not text are replaced by their names. */
 export function readContent(value: unknown): { readonly content: string; readonly reasoning: string | null } {
   if (!Array.isArray(value)) return { content: textOf(value) ?? "", reasoning: null };
   const parts: string[] = [];
@@ -211,7 +224,7 @@ export function readContent(value: unknown): { readonly content: string; readonl
 }
 
 function readCall(given: unknown): ForeignToolCall[] {
-  // verifiers writes calls as JSON texts, too.
+  // verifiers also writes calls as JSON strings.
   const call = typeof given === "string" ? parseOr(given, null) : given;
   const body = field(call, "function");
   const name = textOf(body) ?? textOf(field(body, "name")) ?? textOf(field(call, "name"));

@@ -1,5 +1,6 @@
-// A file of another tool, recognised by what it holds and read one episode at a time. Bounded: a line, a JSON file and a member of
-// a zip file have a largest size, and what is beyond is refused in a sentence.
+// A file of another tool, recognised by its content and read one episode at a time. Bounded: a
+// line, a JSON file and a member of a zip file have a largest size, and larger ones are refused
+// with a message.
 
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -22,7 +23,7 @@ import { readSlimeRow, readVerifiersResult, readVerifiersTrace } from "./trainer
 import { openZip } from "./zip.ts";
 import { readRegular, requireRegular } from "../system/regular-file.ts";
 
-/** What a format can never say, as people read it. */
+/** Facts that a format can never record, in terms for users. */
 const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
   slime: ["tool calls as such", "costs", "durations"],
   verifiers: ["token ids", "loss mask", "logprobs", "weight versions"],
@@ -35,31 +36,38 @@ const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
 
 export type ForeignFile = {
   readonly format: ForeignFormat;
-  /** As the file names what was evaluated; `null`: it does not. */
+  /** The file's own name for what was evaluated; `null` if it gives none. */
   readonly title: string | null;
   readonly neverRecorded: readonly string[];
   /**
-   * One at a time, each recording once: of records with one id or one content, all but the first are told to `onRepeated`. Throws a
-   * `ConfigurationError` that names the record that cannot be read.
+   * Yields episodes one at a time, each recording once: of records with the same id or content, all
+   * but the first are reported to `onRepeated`. Throws a `ConfigurationError` that names the record
+   * that cannot be read.
    */
   episodes(this: void, options?: { readonly onRepeated?: (id: string) => void }): AsyncIterable<ForeignEpisode>;
 };
 
-/** A file as its format reads it: every record, with a digest of it where its writer drew no id. */
+/**
+ * A file as its format reads it: every record, with a digest of it if its writer generated no id.
+ */
 type ReadFile = Omit<ForeignFile, "episodes"> & { readonly records: () => AsyncIterable<ForeignEpisode> };
 
 export type ForeignLimits = {
-  /** Of a line, and of one member of a zip file, unpacked. Default: 128 MiB. */
+  /** Largest size of a line, and of one member of a zip file, unpacked. Default: 128 MiB. */
   readonly recordBytes?: number;
-  /** Of a file that is one JSON value. Default: 500 MB, what a string can hold. */
+  /**
+   * Largest size of a file that is one JSON value. Default: 500 MB, the most that a string can
+   * hold.
+   */
   readonly fileBytes?: number;
 };
 
 type Limits = Required<ForeignLimits>;
 
 /**
- * Opens a file or folder of another tool: slime's JSON lines, verifiers' results.jsonl and traces.jsonl (or the folder that holds
- * them), inspect's .eval and .json, ATIF, results of τ-bench and τ²-bench. `null`: it is none of them. `name` is for messages.
+ * Opens a file or folder of another tool: slime's JSON lines, verifiers' results.jsonl and
+ * traces.jsonl (or the folder that holds them), inspect's .eval and .json, ATIF, results of τ-bench
+ * and τ²-bench. `null` for any other file. `name` is for messages.
  */
 export async function openForeignFile(
   path: string,
@@ -74,7 +82,7 @@ export async function openForeignFile(
     episodes: async function* ({ onRepeated } = {}) {
       const seen = new Set<string>();
       for await (const episode of records()) {
-        // Simulations of τ²-bench have ids that are distinct within their file.
+        // Simulations of τ²-bench have ids that are unique only within their file.
         const own = facts.format === "tau2-bench" ? [JSON.stringify([episode.taskId, episode.id])] : [];
         const names = [episode.recording, ...own];
         if (names.some((one) => seen.has(one))) onRepeated?.(episode.id);
@@ -149,7 +157,7 @@ function cannotRead(name: string, reason: string, cause?: unknown): Configuratio
 
 type RowReader = (row: unknown, place: number) => ReadEpisode;
 
-/** `record`: as text, which the digest is of. */
+/** `record`: returns the text that the digest is computed from. */
 function identified(episode: ReadEpisode, record: () => string): ForeignEpisode {
   const recording = episode.recording ?? createHash("sha256").update(record()).digest("hex");
   return { ...episode, recording };
@@ -166,7 +174,7 @@ function attempt(
   }
 }
 
-/** By the fields of a row; `null`: of no format that has rows. */
+/** The format detected from the fields of a row; `null` if no format of rows has them. */
 function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly read: RowReader } | null {
   if (Array.isArray(field(row, "traces"))) return { format: "verifiers-traces", read: readVerifiersTrace };
   if (field(row, "completion") !== undefined && field(row, "reward") !== undefined) {
@@ -178,7 +186,7 @@ function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly rea
   return textOf(field(row, "schema_version"))?.startsWith("ATIF") === true ? { format: "atif", read: readAtif } : null;
 }
 
-/** `null`: its first line is no whole record of a format that has lines. */
+/** Resolves with `null` if the first line is not a whole record of a format of lines. */
 async function openLines(path: string, name: string, limits: Limits): Promise<ReadFile | null> {
   let found: ReturnType<typeof rowFormat> = null;
   let title: string | null = null;
@@ -201,7 +209,7 @@ async function openLines(path: string, name: string, limits: Limits): Promise<Re
       try {
         row = plainJson(text);
       } catch (cause) {
-        // Being written.
+        // The last line is still being written.
         if (isLast) return;
         throw cannotRead(`${name}, line ${number}`, `it is not JSON (${messageOf(cause)})`, cause);
       }
@@ -217,7 +225,7 @@ async function openLines(path: string, name: string, limits: Limits): Promise<Re
   };
 }
 
-/** verifiers writes what was evaluated, and the model, beside its results. */
+/** Adds the environment and the model, which verifiers writes to a file beside its results. */
 async function withMetadata(file: ReadFile, path: string, limits: Limits): Promise<ReadFile> {
   const metadata = await readJson(path, path, limits).catch(() => null);
   const model = textOf(field(metadata, "model"));
@@ -227,7 +235,7 @@ async function withMetadata(file: ReadFile, path: string, limits: Limits): Promi
   return { ...file, title: textOf(field(metadata, "env_id")), records };
 }
 
-/** Branches of one episode are rows that follow each other. */
+/** Joins consecutive rows that are branches of one episode. */
 async function* joined(rows: AsyncIterable<ForeignEpisode>): AsyncGenerator<ForeignEpisode> {
   let held: ForeignEpisode[] = [];
   for await (const row of rows) {
@@ -242,9 +250,9 @@ async function* joined(rows: AsyncIterable<ForeignEpisode>): AsyncGenerator<Fore
   yield* held;
 }
 
-type Line = { readonly text: string; readonly number: number; /** Nothing ends it. */ readonly isLast: boolean };
+type Line = { readonly text: string; readonly number: number; /** No line end. */ readonly isLast: boolean };
 
-/** Lines that are not empty. Throws a `ConfigurationError` for one that is too long. */
+/** Yields lines that are not empty. Throws a `ConfigurationError` for one that is too long. */
 export async function* linesOf(
   path: string,
   name: string,

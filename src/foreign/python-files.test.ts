@@ -1,4 +1,5 @@
-// Numbers that files of Python tools have and the standard of JSON has not, in every format; and records that a file has more than once.
+// Numbers that Python tools write and standard JSON does not allow, in every format; and records
+// that a file holds more than once.
 
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -87,7 +88,7 @@ describe.each(Object.entries(formats))("a file of %s", (format, { record, file }
   it("with a recording several times has it once, and says so", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 8 }), async (ids) => {
-        // Rows of slime that follow each other are branches of one episode.
+        // Consecutive rows of slime are branches of one episode.
         const given = format === "slime" ? ids.filter((id, at) => id !== ids[at - 1]) : ids;
         const { episodes, repeated } = await read("copies", file(given.map((id) => python(record(id, 1)))));
         const distinct = [...new Set(given)];
@@ -116,7 +117,7 @@ test("a simulation of τ²-bench is known by its id, whatever else a file says o
   );
   expect(episodes.map(({ id, taskId, trial }) => [id, taskId, trial])).toEqual([["s", "a", 0], ["s", "b", 0], ["r", "a", 1]]); // prettier-ignore
   expect(repeated).toEqual(["s"]);
-  // A UUID names it in another file, too, where it was evaluated again.
+  // A UUID also identifies the recording in another file, where it was evaluated again.
   const id = "0b8f9a34-6d1c-4f6e-9a51-52f6b7d1c001";
   const [before, after] = await Promise.all(
     [0, 1].map((trial) => read("uuid", tau2File([simulation(id, "a", trial)]))),

@@ -15,7 +15,7 @@ import {
   uniqueIdOf,
 } from "./foreign-episode.ts";
 
-/** Numbers of graders: those that are finite. */
+/** Finite numbers that graders gave. */
 export function scoresOf(value: unknown): Record<string, number> {
   return Object.fromEntries(
     Object.entries(isFields(value) ? value : {}).flatMap(([name, score]) => {
@@ -25,14 +25,14 @@ export function scoresOf(value: unknown): Record<string, number> {
   );
 }
 
-/** Token ids; `null`: the list is none, or holds what is no id. */
+/** Token ids; `null` if the value is not a list, or a member is not an id. */
 function tokensOf(value: unknown): Uint32Array | null {
   if (!Array.isArray(value)) return null;
   const isId = (id: unknown): boolean => Number.isInteger(id) && (id as number) >= 0 && (id as number) < 2 ** 32;
   return (value as readonly unknown[]).every(isId) ? Uint32Array.from(value as number[]) : null;
 }
 
-/** A row of slime (`Sample.to_dict()`). The mask and logprobs are those of the response. */
+/** Reads a row of slime (`Sample.to_dict()`). The mask and logprobs are those of the response. */
 export function readSlimeRow(row: unknown, place: number): ReadEpisode {
   const metadata = field(row, "metadata");
   const id = idOf(field(metadata, "episode_id")) ?? idOf(field(row, "rollout_id")) ?? idOf(field(row, "index"));
@@ -46,11 +46,11 @@ export function readSlimeRow(row: unknown, place: number): ReadEpisode {
   return {
     ...nothingRecorded,
     id: id ?? String(place),
-    // Without a task's name, its group is its task.
+    // The group serves as the task if the task has no name.
     taskId: idOf(field(metadata, "task_id")) ?? (groupId === null ? `row ${place}` : `group ${groupId}`),
     contentHash: textOf(field(metadata, "content_hash")),
     groupId,
-    // A reward may be a table of parts; which of them counts, the trainer's settings say.
+    // A reward may be a table of parts; only the trainer's settings say which of them counts.
     reward: numberOf(reward),
     scores: { ...scoresOf(reward), ...scoresOf(field(metadata, "metrics")) },
     stopReason: textOf(field(metadata, "stop_reason")) ?? status,
@@ -78,7 +78,7 @@ function slimeBranch(row: unknown): ForeignBranch | null {
   const lossMask = mask === null ? null : new Uint8Array(tokens.length);
   lossMask?.set(mask!.map(Number), tokens.length - mask!.length);
   if (logprobs === null) return { tokens, lossMask, logprobs: null };
-  // 0 stands for none where the token was not sampled.
+  // A logprob of 0 means none for tokens that were not sampled.
   const shown = new Float32Array(tokens.length).fill(NaN);
   const start = tokens.length - logprobs.length;
   for (const [at, logprob] of logprobs.entries()) {
@@ -88,8 +88,8 @@ function slimeBranch(row: unknown): ForeignBranch | null {
 }
 
 /**
- * A line of verifiers' results.jsonl, which 0.1 to 0.3 write. What broke has a reward of 0 there; here it is an error without a reward,
- * as in a trace of 0.4.
+ * Reads a line of verifiers' results.jsonl, which 0.1 to 0.3 write. An errored episode has a reward
+ * of 0 there; here it is an error without a reward, as in a trace of 0.4.
  */
 export function readVerifiersResult(row: unknown, place: number): ReadEpisode {
   const prompt = field(row, "prompt");
@@ -116,7 +116,7 @@ export function readVerifiersResult(row: unknown, place: number): ReadEpisode {
   };
 }
 
-/** Columns of 0.1.9 and older that are no score; its metrics stand beside them. */
+/** Columns of 0.1.9 and older that are not scores; the metrics are columns as well. */
 const verifiersColumns = new Set(["example_id", "id", "reward", "generation_ms", "scoring_ms", "total_ms"]);
 
 function verifiersScores(row: unknown): Record<string, number> {
@@ -126,7 +126,10 @@ function verifiersScores(row: unknown): Record<string, number> {
   return scoresOf(Object.fromEntries(others));
 }
 
-/** In milliseconds of the row (to 0.1.9), of its timing (to 0.1.12), or in its seconds, which are 0 where nothing was scored. */
+/**
+ * Duration in milliseconds, from the row (to 0.1.9), from its timing (to 0.1.12), or from its
+ * seconds, which are 0 where nothing was scored.
+ */
 function verifiersDuration(row: unknown): number | null {
   const timing = field(row, "timing");
   const milliseconds = numberOf(field(timing, "total_ms")) ?? numberOf(field(row, "total_ms"));
@@ -134,7 +137,7 @@ function verifiersDuration(row: unknown): number | null {
   return milliseconds ?? (seconds === null || seconds <= 0 ? null : seconds * 1000);
 }
 
-/** As text; of an object what it says, with its causes, and not where. */
+/** An error as text. For an object: its message with its causes, without the traceback. */
 function verifiersError(error: unknown): string | null {
   if (!isFields(error)) return textOf(error);
   const [type, message] = [textOf(field(error, "type")), textOf(field(error, "message"))];
@@ -146,17 +149,19 @@ function verifiersError(error: unknown): string | null {
 
 const isNotFinite = (value: unknown): boolean => typeof value === "number" && !Number.isFinite(value);
 
-/** Nobody's episodes have more; a path is walked for each branch. */
+/** Real episodes stay far below these limits; a path is walked for each branch. */
 const mostNodes = 100_000;
 const mostBranches = 200;
 
-/** A line of verifiers' traces.jsonl (`verifiers.v1`): one episode, its first trainable trace. */
+/**
+ * Reads a line of verifiers' traces.jsonl (`verifiers.v1`): one episode, its first trainable trace.
+ */
 export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   const traces = listOf(field(row, "traces"));
   const trace = traces.find((one) => field(field(one, "agent"), "trainable") === true) ?? traces[0];
   const task = field(row, "task") ?? field(trace, "task");
   const entries = Object.entries(isFields(field(trace, "rewards")) ? (field(trace, "rewards") as object) : {});
-  // A sum with a part that is not a number is none.
+  // A sum is not a number if one of its parts is not.
   const isUnscored = entries.some(([, entry]: [string, unknown]) => isNotFinite(field(entry, "score")));
   const rewards = entries.flatMap(([name, entry]: [string, unknown]) => {
     const score = numberOf(field(entry, "score"));
@@ -170,7 +175,7 @@ export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   const branches = paths.flatMap((path) => branchOf(path.map((at) => nodes[at])) ?? []);
   const longest = paths.toSorted((a, b) => b.length - a.length)[0] ?? [];
   const errors = [...listOf(field(row, "errors")), ...listOf(field(trace, "errors"))];
-  // An attempt that was repeated leaves its errors.
+  // Errors of an earlier attempt remain after a successful retry.
   const isBroken = errors.length > 0 && field(row, "ok") !== true;
   const stopReason = textOf(field(trace, "stop_condition"));
   const data = field(task, "data");
@@ -198,14 +203,17 @@ export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   };
 }
 
-/** As verifiers has it: a limit ended the episode, or its last reply. */
+/** True where verifiers counts the trace as truncated: a limit ended the episode, or its last reply. */
 function isTraceTruncated(trace: unknown, stopReason: string): boolean {
   if (/^max_(turns|input_tokens|output_tokens|total_tokens)$|^compaction_failed$/.test(stopReason)) return true;
   const last = listOf(field(trace, "calls")).findLast((call) => field(call, "error") === undefined);
   return field(last, "finish_reason") === "length";
 }
 
-/** From the agent's start to the end of the last stage that ran; a stage that did not has zeros. `null`: the agent never ended. */
+/**
+ * Time from the agent's start to the end of the last stage that ran; a stage that did not run has
+ * zeros. `null` if the agent never ended.
+ */
 function traceDuration(timing: unknown): number | null {
   const agent = field(timing, "agent");
   const [start, end] = [numberOf(field(agent, "start")), numberOf(field(agent, "end"))];
@@ -214,13 +222,16 @@ function traceDuration(timing: unknown): number | null {
   return (Math.max(end, ...ends) - start) * 1000;
 }
 
-/** Nodes that are nobody's parent. */
+/** Indexes of nodes that have no children. */
 function leavesOf(nodes: readonly unknown[]): number[] {
   const parents = new Set(nodes.map((node) => field(node, "parent")));
   return nodes.flatMap((_, at) => (parents.has(at) ? [] : [at]));
 }
 
-/** Indexes from the root to the leaf. A parent stands before its children; what says otherwise ends the path. */
+/**
+ * Indexes from the root to the leaf. A parent comes before its children; a parent that does not
+ * ends the path.
+ */
 function pathTo(nodes: readonly unknown[], leaf: number): number[] {
   const path: number[] = [];
   for (let at: unknown = leaf; typeof at === "number" && nodes[at] !== undefined;) {
@@ -231,7 +242,7 @@ function pathTo(nodes: readonly unknown[], leaf: number): number[] {
   return path.reverse();
 }
 
-/** `null`: no node of the path has token ids. */
+/** `null` if no node of the path has token ids. */
 function branchOf(path: readonly unknown[]): ForeignBranch | null {
   const parts = path.map((node) => {
     const tokens = tokensOf(field(node, "token_ids")) ?? new Uint32Array();
@@ -247,7 +258,7 @@ function branchOf(path: readonly unknown[]): ForeignBranch | null {
   let start = 0;
   for (const { tokens, mask, logprobs } of parts) {
     branch.tokens.set(tokens, start);
-    // Logprobs are those of the masked tokens alone.
+    // Only the masked tokens have logprobs.
     let next = 0;
     for (let at = 0; at < tokens.length; at++) {
       if (mask[at] !== true && mask[at] !== 1) continue;

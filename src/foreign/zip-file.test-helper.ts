@@ -1,4 +1,4 @@
-// Zip files for tests, also such as no program would write.
+// Zip files for tests, including ones that no program would write.
 
 import { crc32, deflateRawSync } from "node:zlib";
 
@@ -10,7 +10,7 @@ export type Member = {
   readonly size?: number;
 };
 
-/** A zip file, whose directory says what it is given. */
+/** A zip file whose directory states the given facts. */
 export function zipOf(members: readonly Member[]): Buffer {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];

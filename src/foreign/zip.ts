@@ -1,5 +1,6 @@
-// Members of a zip file, read one at a time by their place: an inspect log holds a member for each sample. Files come from
-// anywhere, so every size that a file states is checked before memory is taken for it, and what is unpacked is bounded in all.
+// Members of a zip file, read one at a time by their place: an inspect log holds a member for each
+// sample. Files come from anywhere, so every size that a file states is checked before memory is
+// allocated for it, and the total unpacked size is bounded.
 
 import { type FileHandle, open } from "node:fs/promises";
 import { Readable } from "node:stream";
@@ -13,9 +14,9 @@ export type ZipMember = {
   readonly method: number;
   readonly packedSize: number;
   readonly size: number;
-  /** CRC-32 of what it unpacks to. */
+  /** CRC-32 of the unpacked bytes. */
   readonly checksum: number;
-  /** Of its local header. */
+  /** Offset of the member's local header. */
   readonly offset: number;
 };
 
@@ -26,7 +27,7 @@ export type ZipFile = {
 };
 
 export type ZipLimits = {
-  /** Of one member, unpacked. */
+  /** Largest size of one member, unpacked. */
   readonly memberBytes: number;
   readonly members: number;
 };
@@ -36,15 +37,20 @@ const end64Signature = 0x06064b50;
 const locator64Signature = 0x07064b50;
 const memberSignature = 0x02014b50;
 const localSignature = 0x04034b50;
-/** The end record, and the longest comment behind it. */
+/** Size of the end record and of the longest comment after it. */
 const longestEnd = 22 + 65_535;
 const inFull = 0xffffffff;
-/** More than deflate can do; what is packed tighter is a bomb. */
+/**
+ * Highest ratio of sizes, above what deflate can reach; a file that is packed tighter is a bomb.
+ */
 const mostRatio = 1100;
-/** No writer of logs packs less than this as tight as a bomb. */
+/** Unpacked bytes that are always allowed: no writer of logs packs fewer as tightly as a bomb. */
 const freeBytes = 64 << 20;
 
-/** Throws a plain error that completes "Cannot read ...: ", where it is no zip file, or one beyond the limits. */
+/**
+ * Throws a plain error that completes "Cannot read ...: " if the file is not a zip file, or is
+ * beyond the limits.
+ */
 export async function openZip(path: string, limits: ZipLimits): Promise<ZipFile> {
   const file = await open(path, "r");
   try {
@@ -131,7 +137,7 @@ async function readDirectory(file: FileHandle, fileSize: number, limits: ZipLimi
   return members;
 }
 
-/** Sizes that did not fit, in this order and only these. */
+/** Reads sizes that did not fit into the header, in this order and only these. */
 function readExtra(extra: Buffer, sizes: { size: number; packedSize: number; offset: number }): void {
   for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
     if (extra.readUInt16LE(at) !== 1) continue;
@@ -166,7 +172,7 @@ async function readMember(file: FileHandle, member: ZipMember, fileSize: number,
   return bytes;
 }
 
-/** Never more than the size that the directory states, and a byte. */
+/** Unpacks at most one byte more than the size that the directory states. */
 async function unpack(packed: Buffer, { method, size }: ZipMember, zstd: ZstdWorker): Promise<Uint8Array> {
   if (method === 0) return packed;
   if (method === 8) return inflateRawSync(packed, { maxOutputLength: size + 1 });

@@ -1,9 +1,13 @@
-// zstd for Node before 22.15, which has none: the decoder in JavaScript can be held in an endless loop by 22 bytes, so it works in a thread
-// that can be ended. The newer Node unpacks by itself (`system/zstd.ts`).
+// zstd for Node before 22.15, which lacks it: 22 bytes can hold the decoder in JavaScript in an
+// endless loop, so it runs in a thread that can be terminated. Newer versions of Node unpack by
+// themselves (`system/zstd.ts`).
 
 import { Worker } from "node:worker_threads";
 
-/** What a thread does, as text: a file of its own would have to be found from sources, from the package and from a bundle. */
+/**
+ * The program of the thread, as text: a file of its own would have to be found from sources, from
+ * the package and from a bundle.
+ */
 const program = `
   const { parentPort, workerData } = require("node:worker_threads");
   parentPort.on("message", async ({ packed, size }) => {
@@ -14,10 +18,13 @@ const program = `
 
 export class ZstdWorker {
   #worker: Worker | null = null;
-  /** The call before; never rejects. */
+  /** The previous call; never rejects. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** The first `size` bytes that one body unpacks to; calls wait for one another. Rejects with a plain error for what is no such body. */
+  /**
+   * The first `size` bytes that one body unpacks to; calls wait for one another. Rejects with a
+   * plain error for anything else.
+   */
   unpack(packed: Uint8Array, size: number): Promise<Uint8Array> {
     const result = this.#last.then(() => this.#unpackNext(packed, size));
     this.#last = result.catch(() => undefined);
@@ -57,7 +64,7 @@ export class ZstdWorker {
 
 function startWorker(): Worker {
   const worker = new Worker(program, { eval: true, workerData: import.meta.resolve("fzstd") });
-  // A thread that waits keeps nobody from ending.
+  // An idle thread does not keep the process running.
   worker.unref();
   return worker;
 }

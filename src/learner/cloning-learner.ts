@@ -16,11 +16,11 @@ import type { Trainer } from "./trainer.ts";
 import { readRegular } from "../system/regular-file.ts";
 
 export type CloningOptions = UpdateSchedule & {
-  /** Samples of an update. */
+  /** Number of samples per update. */
   readonly batch: number;
 };
 
-/** What of a sample is imitated. */
+/** The fields of a sample that imitation needs. */
 export type ClonedSample = Pick<Sample, "tokens" | "lossMask">;
 
 export class CloningLearner {
@@ -28,7 +28,7 @@ export class CloningLearner {
   readonly #samples: readonly ClonedSample[];
   readonly #options: CloningOptions;
   #step: number;
-  /** The last one that was shuffled. */
+  /** The epoch that was shuffled last. */
   #epoch: { readonly number: number; readonly samples: readonly ClonedSample[] } | null = null;
 
   /** `step`: steps made before. Throws a `RangeError` without samples. */
@@ -49,7 +49,7 @@ export class CloningLearner {
     return this.#step;
   }
 
-  /** One update; the metrics of it. */
+  /** Makes one update; resolves with its metrics. */
   async step(): Promise<StepMetrics> {
     const { batch, maxGradientNorm, weightDecay } = this.#options;
     const begun = performance.now();
@@ -89,14 +89,17 @@ export class CloningLearner {
 
 type ClonedFrom = {
   readonly cwd: string;
-  /** Least reward of a sample; `null`: any, and none. */
+  /** Minimum reward of a sample; `null` accepts any reward, and none. */
   readonly minReward: number | null;
-  /** Of the model that shall imitate. */
+  /** Vocabulary size of the model that will be trained. */
   readonly vocabularySize: number;
   readonly modelFolder: string;
 };
 
-/** Rejects with a `ConfigurationError` when there is nothing to imitate, or when the tokens are of another tokenizer. */
+/**
+ * Rejects with a `ConfigurationError` if there is nothing to imitate, or if the tokens come from
+ * another tokenizer.
+ */
 export async function readClonedSamples(from: string, options: ClonedFrom): Promise<readonly ClonedSample[]> {
   const path = resolve(options.cwd, from);
   if (!existsSync(path)) {
@@ -155,14 +158,14 @@ async function fromRows(path: string, from: string): Promise<readonly RewardedSa
 }
 
 const wholeNumbers = z.array(z.int().nonnegative());
-/** What is read of a row in slime's layout. */
+/** The fields that are read from a row in slime's layout. */
 const rowSchema = z.object({
   tokens: wholeNumbers,
   loss_mask: wholeNumbers,
   reward: z.number().nullable().catch(null),
 });
 
-/** The masks of a row cover the response alone, which ends where the tokens end. */
+/** The masks of a row cover only the response, which ends where the tokens end. */
 function readRow(row: unknown): RewardedSample {
   const { success, data, error } = rowSchema.safeParse(row);
   if (!success) throw new Error(`"${String(error.issues[0]?.path[0] ?? "tokens")}" is no list of whole numbers`);

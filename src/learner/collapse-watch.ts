@@ -1,21 +1,25 @@
-// Notices when learning has turned into its opposite: a policy that does the same in every task, has no choice left to
-// learn from, or gets worse evaluation by evaluation. Small models do this readily (one action that always pays a little is
-// found sooner than the right one), and every further step makes it worse.
+// Detects that learning has collapsed: a policy that does the same in every task, has no choice
+// left to learn from, or gets worse evaluation by evaluation. Small models do this readily (one
+// action that always pays a little is found sooner than the right one), and every further step
+// makes it worse.
 
 export type CollapseLimits = {
   /** Share of episodes with the same calls in the same order. */
   readonly commonestBehaviour: number;
-  /** Steps in a row for which it must be exceeded. */
+  /** Number of consecutive steps in which it must be exceeded. */
   readonly behaviourSteps: number;
   /** Share of the first steps' entropy. */
   readonly entropy: number;
-  /** Evaluations in a row that are each worse than the one before. */
+  /** Number of consecutive evaluations that are each worse than the one before. */
   readonly fallingEvaluations: number;
-  /** How far below the best evaluation the last of them must lie. */
+  /** The minimum distance of the last of them below the best evaluation. */
   readonly fall: number;
 };
 
-/** A policy that solves its tasks may be sure of itself and predictable: these look at the pass rate too. */
+/**
+ * A policy that solves its tasks may be certain and predictable, so these limits also consider the
+ * pass rate.
+ */
 export const defaultCollapseLimits: CollapseLimits = Object.freeze({
   commonestBehaviour: 0.8,
   behaviourSteps: 3,
@@ -43,7 +47,7 @@ export class CollapseWatch {
     this.#limits = limits;
   }
 
-  /** Why to stop after this step; `null`: continue. */
+  /** Reason to stop after this step; `null` to continue. */
   step({ passRate, entropy, commonestBehaviour }: WatchedStep): string | null {
     const { limits, isGood } = { limits: this.#limits, isGood: (passRate ?? 0) >= goodPassRate };
     this.#firstEntropy ??= entropy;
@@ -65,7 +69,7 @@ export class CollapseWatch {
     return null;
   }
 
-  /** Why to stop after this evaluation; `null`: continue. */
+  /** Reason to stop after this evaluation; `null` to continue. */
   evaluation(passRate: number): string | null {
     const { fallingEvaluations, fall } = this.#limits;
     this.#evaluations.push(passRate);

@@ -1,18 +1,22 @@
-// How good weights are: each held-out task once, before and after on the same tasks, sampled and greedily. Pass rates with their
-// intervals, by kind and by case, and the gain, whose interval comes from the differences task by task.
+// Measures how good weights are: runs each held-out task once before and once after training,
+// sampled and greedily. Gives pass rates with their intervals, by kind and by case, and the gain,
+// whose interval is computed from the per-task differences.
 
 import type { Taskset } from "../core/index.ts";
 import { differenceInterval, type Interval, rateInterval, signFlipTest } from "../statistics/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { type RunEpisode, runGroups } from "../rollout/index.ts";
 
-/** What an environment says of a task in `info`, for tables and for balance. */
+/** Properties of a task that the environment gives in `info`, used for tables and for balancing. */
 export type TaskTraits = {
-  /** "all" where it says nothing. */
+  /** Kind of the task; "all" if the environment names none. */
   readonly kind: string;
-  /** The situation within the kind; with several in one task their number, such as "2 goals". `null`: it names none. */
+  /**
+   * The situation within the kind; if a task has several, their number, such as "2 goals". `null`
+   * if the environment names none.
+   */
   readonly case: string | null;
-  /** 1 is the plainest. `null`: it says nothing. */
+  /** Difficulty; 1 is the plainest. `null` if the environment names none. */
   readonly level: number | null;
 };
 
@@ -21,7 +25,7 @@ export type TaskOutcome = TaskTraits & {
   readonly taskId: string;
   /** 1: passed. Failed and ungraded episodes did not pass. */
   readonly passed: 0 | 1;
-  /** `null`: the environment counts none. */
+  /** Number of violations; `null` if the environment does not count them. */
   readonly ruleViolations: number | null;
 };
 
@@ -34,12 +38,13 @@ export type EvaluationOptions = {
   readonly onEpisode?: (finished: number) => void;
 };
 
-/** Most episodes at once: enough to fill every thread, few enough to hold in memory. */
+/** Most concurrent episodes: enough to fill every thread, few enough to hold in memory. */
 const concurrency = 128;
 
 /**
- * Runs each task once with the current weights. Seeds are the same every time, so two evaluations of the
- * same tasks differ by their weights alone. Aligned with `indexes`; resolves with `null` when the signal aborted it.
+ * Runs each task once with the current weights. Seeds are the same every time, so two evaluations
+ * of the same tasks differ only by their weights. Aligned with `indexes`; resolves with `null` when
+ * the signal aborted it.
  */
 export async function evaluatePolicy(
   indexes: readonly number[],
@@ -76,7 +81,7 @@ export function passRateOf(outcomes: readonly TaskOutcome[]): number {
 }
 
 export type ComparedKind = {
-  /** What the row is of: all tasks, those of a kind, or those of a case. */
+  /** The tasks that the row covers: all of them, those of one kind, or those of one case. */
   readonly scope: "all" | "kind" | "case";
   /** Name of the kind or case; "all" for all of them together. */
   readonly kind: string;
@@ -87,7 +92,7 @@ export type ComparedKind = {
   readonly afterInterval: Interval | null;
   readonly gain: number;
   readonly gainInterval: Interval | null;
-  /** An episode; `null`: the environment counts none. */
+  /** Mean per episode; `null` if the environment does not count them. */
   readonly violationsBefore: number | null;
   readonly violationsAfter: number | null;
 };
@@ -104,8 +109,9 @@ export function compare(before: readonly TaskOutcome[], after: readonly TaskOutc
 }
 
 /**
- * The plainest cases (level 1) that fell by more than luck explains: a sign-flip test of the tasks that changed, at 5 % in that
- * direction. Five tasks that passed and fail now are enough.
+ * The plainest cases (level 1) whose pass rate fell by more than chance explains: a sign-flip test
+ * of the tasks that changed, at 5 % in that direction. Five tasks that passed before and fail now
+ * are enough.
  */
 export function fallenCases(before: readonly TaskOutcome[], after: readonly TaskOutcome[]): readonly ComparedKind[] {
   const places = [...before.keys()].filter((place) => before[place]!.level === 1 && after[place] !== undefined);
@@ -119,21 +125,21 @@ export function fallenCases(before: readonly TaskOutcome[], after: readonly Task
   });
 }
 
-/** What a training is judged by. */
+/** The measurements that the verdict on a training is based on. */
 export type JudgedTraining = {
   /** All held-out tasks, sampled as in training. */
   readonly sampled: ComparedKind;
-  /** The same tasks at temperature 0; `null`: they were not run so. */
+  /** The same tasks at temperature 0; `null` if they were not run so. */
   readonly greedy: ComparedKind | null;
   readonly steps: number;
-  /** False: no group of any step had episodes that earned different rewards. */
+  /** False if no group of any step had episodes with different rewards. */
   readonly taught: boolean;
   readonly minutes: number;
 };
 
 /**
- * One sentence about a training: whether the pass rate on held-out tasks rose. It speaks of the greedy rate where there is one,
- * which has less noise, and of nothing else, so that two chances do not make a rise.
+ * One sentence about a training: whether the pass rate on held-out tasks rose. It considers only
+ * the greedy rate if there is one, which has less noise, so that two chances do not make a rise.
  */
 export function trainingVerdict({ sampled, greedy, steps, taught, minutes }: JudgedTraining): string {
   const more = `give it more time, such as --minutes ${Math.max(2, Math.ceil(3 * minutes))}`;

@@ -1,4 +1,5 @@
-// Rewards to advantages: how much better an episode was than what it is compared with. No tokens here.
+// Rewards to advantages: how much better an episode was than the episodes it is compared with. No
+// tokens here.
 
 import type { Sample } from "../core/index.ts";
 import { alignmentViolations, turnSpans } from "../trajectories/index.ts";
@@ -6,19 +7,28 @@ import type { FinishedEpisode } from "../rollout/index.ts";
 import type { LossSequence } from "./loss.ts";
 import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
-/** Among what rewards are compared. "group": episodes of one task (GRPO). "batch": all episodes of a step (REINFORCE with a baseline). */
+/**
+ * The episodes among which rewards are compared. "group": those of one task (GRPO). "batch": all
+ * episodes of a step (REINFORCE with a baseline).
+ */
 export type Baseline = "group" | "batch";
 
 export type AdvantageOptions = {
   readonly baseline: Baseline;
-  /** Divides by the standard deviation of what is compared. Rare successes then count more than usual ones. */
+  /**
+   * Divides advantages by the standard deviation of the compared rewards. Rare successes then count
+   * more than usual ones.
+   */
   readonly normalize: boolean;
 };
 
-/** Keeps a group whose rewards hardly differ from being blown up. */
+/** Prevents huge advantages in a group whose rewards hardly differ. */
 const epsilon = 1e-4;
 
-/** One list for each group, aligned with its rewards. Where nothing differs, every advantage is 0. */
+/**
+ * One list for each group, aligned with its rewards. If all compared rewards are equal, every
+ * advantage is 0.
+ */
 export function groupAdvantages(
   groups: readonly (readonly number[])[],
   options: AdvantageOptions,
@@ -28,7 +38,7 @@ export function groupAdvantages(
   return groups.map((rewards) => centred(rewards, all, options.normalize));
 }
 
-/** True when a group teaches nothing: fewer than two rewards, or all of them equal. */
+/** True if a group teaches nothing: fewer than two rewards, or all of them equal. */
 export function hasZeroVariance(rewards: readonly number[]): boolean {
   return rewards.every((reward) => reward === rewards[0]);
 }
@@ -42,15 +52,24 @@ function centred(rewards: readonly number[], among: readonly number[], normalize
 }
 
 export type WeighOptions = AdvantageOptions & {
-  /** Taken off the advantage of an episode for each rule that it broke (the grade's metric `ruleViolations`, if there is one). */
+  /**
+   * Subtracted from the advantage of an episode for each rule that it broke (the grade's metric
+   * `ruleViolations`, if there is one).
+   */
   readonly penalty: number;
-  /** What a token is held to account for; see `turn-credit.ts`. @default "outcome" */
+  /** The rewards that are credited to a token; see `turn-credit.ts`. @default "outcome" */
   readonly credit?: Credit;
-  /** Of credit "turn": what a reward is worth one turn earlier, above 0 and at most 1. @default 1 */
+  /**
+   * Discount per turn with credit "turn": the factor that a reward is worth one turn earlier, above
+   * 0 and at most 1. @default 1
+   */
   readonly discount?: number;
 };
 
-/** The samples of all graded episodes that are better or worse than what they are compared with, or broke a rule. */
+/**
+ * The samples of all graded episodes that are better or worse than those they are compared with, or
+ * broke a rule.
+ */
 export function weighSamples(
   groups: readonly { readonly episodes: readonly FinishedEpisode[] }[],
   options: WeighOptions,
@@ -97,18 +116,20 @@ function weighTurns(
   });
 }
 
-/** A training row, and how much better than its fellows its episode was: one number, or one for each of its tokens. */
+/** A training row with its advantage: one number, or one for each of its tokens. */
 export type WeightedSample = { readonly sample: Sample; readonly advantage: number | Float32Array };
 
 /**
- * What experiments do wrong on purpose, to show what the checks are for. "shifted-mask": the loss mask is moved by one
- * token. "observations-too": what the policy read is trained as well. Both switch the checks off.
+ * Deliberate mistakes of experiments that show the purpose of the checks. "shifted-mask": the loss
+ * mask is moved by one token. "observations-too": observations are trained as well. Both switch the
+ * checks off.
  */
 export type Sabotage = "none" | "shifted-mask" | "observations-too";
 
 /**
- * One sequence for each sample; every token in the loss has the same weight, whatever the length of its episode. Throws an
- * `Error` for a sample that is not aligned, was not recorded token by token, or has no logprobs.
+ * One sequence for each sample; every token in the loss has the same weight, regardless of the
+ * length of its episode. Throws an `Error` for a sample that is not aligned, was not recorded token
+ * by token, or has no logprobs.
  */
 export function policySequences(rows: readonly WeightedSample[], sabotage: Sabotage = "none"): LossSequence[] {
   const places = rows.map(({ sample }) => {
@@ -127,7 +148,7 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
         typeof advantage === "number"
           ? new Float32Array(targets.length).fill(advantage)
           : Float32Array.from(targets, (place) => advantage[place]!),
-      // A wrong mask trains tokens that were not sampled, so there is nothing to compare with.
+      // A wrong mask trains tokens that were not sampled, so no logprobs can be compared.
       sampledLogprobs:
         logprobs === null || sabotage !== "none" ? null : Float32Array.from(targets, (place) => logprobs[place]!),
       referenceLogprobs: null,
@@ -153,7 +174,7 @@ function placesOf({ tokens, lossMask, sampledMask }: Sample, sabotage: Sabotage)
     case "shifted-mask":
       return Uint32Array.from(places.filter((place) => place > 0 && lossMask[place - 1] === 1));
     case "observations-too": {
-      // From the first action on: the guidelines before it are the same in every episode.
+      // Starts at the first action: the guidelines before it are the same in every episode.
       const first = sampledMask.indexOf(1);
       return Uint32Array.from(places.filter((place) => place >= first && first >= 1));
     }

@@ -1,19 +1,23 @@
-// The loss: what a trainer is given for each sequence, the loss of one token with its derivatives, and whether the logprobs of
-// sampling and training agree. A sequence is not a sample: samples know rewards and masks, and `advantages.ts` and
-// `cloning-learner.ts` make sequences of them.
+// The loss: the input of a trainer for each sequence, the loss of one token with its derivatives,
+// and the check that the logprobs of sampling and training agree. A sequence is not a sample:
+// samples have rewards and masks, and `advantages.ts` and `cloning-learner.ts` make sequences of
+// them.
 
 import { agreementLimits } from "../statistics/index.ts";
 export type LossSequence = {
   readonly tokens: Uint32Array;
   /** Places of the tokens that are in the loss; ascending, never 0. */
   readonly targets: Uint32Array;
-  /** One per target: its share of the loss. They sum to 1 over a whole update where the loss is a mean over tokens. */
+  /**
+   * One per target: its share of the loss. If the loss is a mean over tokens, they sum to 1 over a
+   * whole update.
+   */
   readonly weights: Float32Array;
-  /** One per target: above 0 makes it likelier, below 0 less likely. Cloning: 1. */
+  /** One per target: above 0 makes the token likelier, below 0 less likely. Cloning: 1. */
   readonly advantages: Float32Array;
-  /** One per target, under the weights that sampled it. `null` where the loss has no clip. */
+  /** One per target, under the weights that sampled it. `null` if the loss has no clip. */
   readonly sampledLogprobs: Float32Array | null;
-  /** One per target, under the weights to stay close to. `null` where the loss has no such term. */
+  /** One per target, under the reference weights. `null` if the loss has no such term. */
   readonly referenceLogprobs: Float32Array | null;
 };
 
@@ -29,33 +33,36 @@ export function cloningSequence(tokens: Uint32Array, targets: Uint32Array, weigh
   };
 }
 
-/** One per sequence of a call. */
+/** Results of one sequence of a call. */
 export type SequenceOutcome = {
   /** One per target. */
   readonly logprobs: Float32Array;
-  /** Of the whole distribution at each target, in nats. */
+  /** Entropy of the whole distribution at each target, in nats. */
   readonly entropies: Float32Array;
 };
 
 /** Sums over targets. */
 export type LossSums = {
   readonly loss: number;
-  /** Weighted. */
+  /** Weighted sum of entropies. */
   readonly entropy: number;
-  /** Weighted. */
+  /** Weighted sum of distances to the reference. */
   readonly kl: number;
   readonly clipped: number;
 };
 
 export type LossOptions = {
-  /** How far a ratio may leave 1 before it earns no more. Default `null`: no ratio. */
+  /**
+   * The distance from 1 beyond which a ratio earns nothing more. Default `null`: the loss uses no
+   * ratio.
+   */
   readonly clip?: { readonly low: number; readonly high: number } | null;
   /**
-   * Of the distance to the reference: half the squared difference of logprobs. Over tokens that the policy sampled, its gradient is
-   * that of KL(policy, reference). Default 0.
+   * Coefficient of the distance to the reference: half the squared difference of logprobs. Over
+   * tokens that the policy sampled, its gradient is that of KL(policy, reference). Default 0.
    */
   readonly kl?: number;
-  /** Of the entropy, which the loss rewards. Default 0. */
+  /** Coefficient of the entropy bonus. Default 0. */
   readonly entropy?: number;
 };
 
@@ -107,11 +114,14 @@ export type LogprobAgreement = {
   /** Mean distance over all tokens in the loss. */
   readonly mean: number;
   readonly largest: number;
-  /** How many were compared. With 0 of them nothing disagrees, and nothing is shown. */
+  /** Number of tokens compared. If it is 0, nothing disagrees and nothing is proven. */
   readonly tokens: number;
 };
 
-/** The `index`-th outcome is of the `index`-th sequence. Sequences without sampled logprobs do not count. */
+/**
+ * The `index`-th outcome belongs to the `index`-th sequence. Sequences without sampled logprobs do
+ * not count.
+ */
 export function logprobAgreement(
   sequences: readonly LossSequence[],
   outcomes: readonly SequenceOutcome[],
@@ -123,7 +133,7 @@ export function logprobAgreement(
     for (const [place, sampled] of sampledLogprobs.entries()) {
       const distance = Math.abs(sampled - trained[place]!);
       sum += distance;
-      // No number is larger than any: a logprob that is missing disagrees.
+      // NaN compares as neither larger nor smaller, so a missing logprob counts as a disagreement.
       largest = distance <= largest ? largest : distance;
       tokens += 1;
     }
@@ -131,7 +141,7 @@ export function logprobAgreement(
   return { mean: tokens === 0 ? 0 : sum / tokens, largest, tokens };
 }
 
-/** Why training must stop; `null`: the two agree. */
+/** Reason to stop training; `null` if the two agree. */
 export function disagreement({ mean, largest }: LogprobAgreement): string | null {
   if (mean <= agreementLimits.mean && largest <= agreementLimits.largest) return null;
   return (

@@ -1,6 +1,7 @@
-// Learning from episodes, step by step: run groups with the current weights, compare rewards, take one gradient, make one
-// update, publish the new weights to the engine. On-policy: episodes of a step are used once and by that step alone. When to
-// stop, what to evaluate and what to keep is the caller's.
+// Learning from episodes, step by step: run groups with the current weights, compare rewards, take
+// one gradient, make one update, publish the new weights to the engine. On-policy: episodes of a
+// step are used once and only by that step. The caller decides when to stop, what to evaluate and
+// what to keep.
 
 import { callsOf, type Taskset, type Task, type Episode } from "../core/index.ts";
 import { type FinishedEpisode, type RankGroup, type RunEpisode, runGroups } from "../rollout/index.ts";
@@ -17,10 +18,10 @@ import { liveShares, type LiveShares, type TaskOrder } from "./task-order.ts";
 import type { Trainer } from "./trainer.ts";
 import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
-/** Of updates, whatever the algorithm. */
+/** Settings of updates that every algorithm shares. */
 export type UpdateSchedule = {
   readonly learningRate: number;
-  /** Steps over which the learning rate rises from 0. */
+  /** Number of steps over which the learning rate rises from 0. */
   readonly warmUpSteps: number;
   readonly maxGradientNorm: number | null;
   readonly weightDecay: number;
@@ -28,60 +29,63 @@ export type UpdateSchedule = {
 };
 
 export type PolicyOptions = UpdateSchedule & {
-  /** Groups of a step whose rewards differ. */
+  /** Number of groups per step whose rewards differ. */
   readonly groups: number;
-  /** Most groups of a step, those without variance included. */
+  /** Most groups per step, including those without variance. */
   readonly maxGroups: number;
-  /** Episodes of a group. */
+  /** Number of episodes per group. */
   readonly groupSize: number;
   readonly baseline: Baseline;
   readonly normalizeAdvantages: boolean;
-  /** What a token is held to account for; see `turn-credit.ts`. @default "outcome" */
+  /** The rewards that are credited to a token; see `turn-credit.ts`. @default "outcome" */
   readonly credit?: Credit;
-  /** Of credit "turn": what a reward is worth one turn earlier. @default 1 */
+  /**
+   * Discount per turn with credit "turn": the factor that a reward is worth one turn earlier.
+   * @default 1
+   */
   readonly creditDiscount?: number;
   readonly loss: LossOptions;
-  /** See `WeighOptions`. */
+  /** Penalty for broken rules; see `WeighOptions`. */
   readonly penalty: number;
-  /** For experiments that show what the checks are for. */
+  /** Deliberate mistakes, for experiments that show the purpose of the checks. */
   readonly sabotage: Sabotage;
 };
 
 export type PolicyParts = {
   readonly trainer: Trainer;
-  /** Samples from the weights that were published last, and seeds every turn. */
+  /** Runs an episode with the weights that were published last, and seeds every turn. */
   readonly runEpisode: RunEpisode;
   /** Compares the episodes of a group. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
-  /** Publishes weights to the engine; resolves when it samples from them. */
+  /** Publishes weights to the engine; resolves once it samples from them. */
   readonly publish: (weights: Float32Array, version: string) => Promise<void>;
-  /** The weights to stay close to; read only where the loss has `kl`. */
+  /** The weights to stay close to; read only if the loss has `kl`. */
   readonly reference: Float32Array;
 };
 
-/** Where a learner stands, beside the weights and the optimizer. */
+/** Progress of a learner, apart from the weights and the optimizer. */
 export type LearnerState = {
   /** Steps made. */
   readonly step: number;
   /** Groups run. */
   readonly groups: number;
   readonly liveShare: number;
-  /** Of each name of the task order. */
+  /** Live share for each name of the task order. */
   readonly liveShares: LiveShares;
 };
 
 export const firstState: LearnerState = Object.freeze({ step: 0, groups: 0, liveShare: 1, liveShares: {} });
 
-/** What a step did. Losses and the like are means over the tokens in the loss. */
+/** Result of a step. Losses and similar figures are means over the tokens in the loss. */
 export type PolicyStep = {
-  /** From 1. */
+  /** Number of the step, from 1. */
   readonly step: number;
   /** The version of the weights that sampled the step. */
   readonly weightVersion: string;
   readonly groups: readonly StepGroup[];
-  /** `null`: no group taught anything, and the weights are as before. */
+  /** `null` if no group taught anything; the weights are unchanged then. */
   readonly update: PolicyUpdate | null;
   readonly rolloutMs: number;
   readonly trainMs: number;
@@ -89,7 +93,10 @@ export type PolicyStep = {
 
 export type PolicyUpdate = Awaited<ReturnType<typeof updatePolicy>>;
 
-/** Sampling and training disagree about the logprobs of the same tokens. The weights are as before the step. */
+/**
+ * Sampling and training disagree about the logprobs of the same tokens. The weights are those from
+ * before the step.
+ */
 export class DisagreementError extends Error {
   readonly agreement: LogprobAgreement;
 
@@ -105,7 +112,7 @@ export class PolicyLearner {
   readonly #options: PolicyOptions;
   #state: LearnerState;
 
-  /** `state`: to continue from, together with the trainer's weights and optimizer. */
+  /** `state`: the state to continue from, together with the trainer's weights and optimizer. */
   constructor(parts: PolicyParts, options: PolicyOptions, state: LearnerState = firstState) {
     this.#parts = parts;
     this.#options = options;
@@ -122,8 +129,9 @@ export class PolicyLearner {
   }
 
   /**
-   * Runs groups, compares, updates, publishes. Resolves with `null` when the signal aborted it, and then nothing has changed.
-   * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
+   * Runs groups, compares, updates, publishes. Resolves with `null` if the signal aborted it;
+   * nothing has changed then. Rejects with a {@link DisagreementError}, or an `Error` for samples
+   * that are not aligned, before anything is updated.
    */
   async step(signal: AbortSignal): Promise<PolicyStep | null> {
     const { baseline, penalty, credit = "outcome", creditDiscount: discount = 1 } = this.#options;
@@ -178,7 +186,7 @@ async function updatePolicy(
   const gradientNorm = await trainer.update({ learningRate, maxGradientNorm, weightDecay });
   return {
     samples: rows.length,
-    /** In the loss. */
+    /** Number of tokens in the loss. */
     tokens: outcome.targets,
     loss: outcome.loss,
     entropy: outcome.entropy,
@@ -200,7 +208,10 @@ function versionOf(step: number): string {
   return `step-${step}`;
 }
 
-/** On-policy means on these weights: an engine that has not taken them yet samples for another gradient. */
+/**
+ * On-policy requires these weights: the samples of an engine that has not loaded them yet belong to
+ * another gradient.
+ */
 function checkVersions(rows: readonly WeightedSample[], expected: string): void {
   for (const { sample } of rows) {
     const other = sample.weightRanges.find(({ reply }) => reply !== expected);
@@ -215,16 +226,22 @@ function checkVersions(rows: readonly WeightedSample[], expected: string): void 
 export type StepGroup = {
   readonly task: Task;
   readonly episodes: readonly FinishedEpisode[];
-  /** All rewards are equal, those of turns where they are credited: there is nothing to compare. */
+  /**
+   * True if all rewards are equal, or those of turns if turns are credited: there is nothing to
+   * compare.
+   */
   readonly hasZeroVariance: boolean;
 };
 
-/** A wave for less than this share of the groups costs more than it teaches: small batches are slow. */
+/**
+ * Smallest share of the groups for which another wave is worth its cost: small batches are slow.
+ */
 const worthAWave = 0.25;
 
 /**
- * The groups of one step, run with the current weights, in the order of tasks. A group without variance teaches nothing; further
- * tasks take its place, wave after wave, up to a bound. Waves make the outcome independent of which episode ends first.
+ * The groups of one step, run with the current weights, in the order of tasks. A group without
+ * variance teaches nothing; further tasks replace it, wave after wave, up to a limit. Waves make
+ * the result independent of which episode ends first.
  */
 async function collectGroups(
   { runEpisode, rank = null, taskset, order }: PolicyParts,
@@ -233,7 +250,7 @@ async function collectGroups(
   signal: AbortSignal,
 ): Promise<readonly StepGroup[]> {
   const collected: StepGroup[] = [];
-  // The share of the step before is a good guess.
+  // The share of the previous step is a good estimate.
   let { liveShare } = state;
   let missing = groups;
   do {
@@ -241,7 +258,7 @@ async function collectGroups(
     const plans = Array.from({ length: wave }, (_, index) => {
       const groupIndex = state.groups + collected.length + index;
       const task = taskset.task(order.taskIndex(groupIndex, state.liveShares));
-      // A task may come up again after all others did: then it is another group.
+      // A task may come up again after all others did; that is another group.
       return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
     });
     const finished = await runGroups(plans, { runEpisode, rank, groupSize, seed, signal });
@@ -260,7 +277,7 @@ async function collectGroups(
   return collected;
 }
 
-/** Episodes that earned the same may have earned it at other turns. */
+/** Episodes with equal rewards may have earned them at other turns. */
 function teachesNothing(episodes: readonly FinishedEpisode[], options: { readonly discount: number }): boolean {
   const graded = episodes.flatMap(({ episode }) => (episode.reward === null ? [] : [earnedTurns(episode).rewards]));
   return turnAdvantages(graded, { ...options, normalize: false }).every((list) => list.every((one) => one === 0));
@@ -306,13 +323,14 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
   };
 }
 
-/** The share of episodes that called the same tools in the same order as the most others did. */
+/** The share of episodes with the most frequent sequence of tool calls. */
 function commonestBehaviour(episodes: readonly Episode[]): number | null {
   if (episodes.length === 0) return null;
   const counts = new Map<string, number>();
   for (const { events } of episodes) {
     const calls = events.flatMap((event) => {
-      // An outside program decides for itself; what it was answered is known.
+      // An outside program decides itself what it carries out; only the calls that it was sent are
+      // known.
       if (event.type === "exchange") return event.action.toolCalls.map(({ name }) => name);
       const made = event.type === "decision" ? callsOf(event.decision) : [];
       return made.flatMap(({ call, feedback }) => (call !== null && feedback === null ? [call.name] : []));

@@ -59,7 +59,7 @@ describe("policySequences()", () => {
     const rows = [{ sample: sampleOf(), advantage: 1 }];
     expect([...policySequences(rows, "shifted-mask")[0]!.targets]).toEqual([3, 4, 5]);
     expect([...policySequences(rows, "observations-too")[0]!.targets]).toEqual([2, 3, 4, 5, 6, 7]);
-    // Nobody sampled those tokens: what the engine reported is of others.
+    // Those tokens were not sampled: the engine's logprobs belong to other tokens.
     const agreement = logprobAgreement(policySequences(rows, "shifted-mask"), [
       { logprobs: new Float32Array(3), entropies: new Float32Array(3) },
     ]);

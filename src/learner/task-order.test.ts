@@ -45,7 +45,7 @@ describe("createLiveOrder()", () => {
   test("follows the tasks at first, then what taught something, and gives nothing up", () => {
     expect(shareOf("often: plain", {})).toBeCloseTo(0.7, 1);
     const live = { "often: plain": 0.1, "now and then: plain": 1, "seldom: plain": 0 };
-    // 7, 20 and, for what never teaches, half of one.
+    // Weights 7, 20 and, for tasks that never teach, one half.
     expect(shareOf("now and then: plain", live)).toBeCloseTo(20 / 27.5, 1);
     expect(shareOf("seldom: plain", live)).toBeGreaterThan(0.005);
     expect(shareOf("seldom: plain", live)).toBeLessThan(0.04);

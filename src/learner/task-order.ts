@@ -1,22 +1,26 @@
-// Which task a group runs: by kind in turn, or oftener what taught something recently. Both are functions of the group's number and
-// of the learner's state, so a run that is resumed continues alike.
+// Chooses the task of a group: by kind in turn, or more often the tasks that taught something
+// recently. Both are functions of the group's number and of the learner's state, so a run that is
+// resumed continues in the same way.
 
 import { ownValue, setOwn } from "../lib/counts.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import type { TaskTraits } from "./comparison.ts";
 
-/** By name of the order: how many of its recent groups had rewards that differ, from 0 to 1. Absent: none was run. */
+/**
+ * Share of recent groups whose rewards differ, 0 to 1, by name of the order. Absent if no group was
+ * run.
+ */
 export type LiveShares = Readonly<Record<string, number>>;
 
 export type TaskOrder = {
-  /** Of the `number`-th group of a run, from 0. */
+  /** Index of the task for the `number`-th group of a run, counted from 0. */
   taskIndex(number: number, live: LiveShares): number;
-  /** By what the shares of live groups are kept. */
+  /** The name under which the live share of a task is kept. */
   nameOf(index: number): string;
 };
 
 export type TaskOrderOptions = {
-  /** Indexes to choose from. */
+  /** Indexes of the tasks to choose from. */
   readonly indexes: readonly number[];
   readonly traitsOf: (index: number) => TaskTraits;
   readonly seed: number;
@@ -30,7 +34,8 @@ export function createTaskOrder({ indexes, traitsOf, seed }: TaskOrderOptions): 
     nameOf: (index) => traitsOf(index).kind,
     taskIndex: (number) => {
       const turn = Math.floor(number / kinds.length);
-      // Within a turn the kinds are shuffled too, so that a step of fewer groups than kinds favours none.
+      // Kinds are also shuffled within each round, so that a step of fewer groups than kinds
+      // favours none.
       const kind = createRandom(deriveSeed(seed, "kind-order", turn)).shuffle(kinds)[number % kinds.length]!;
       const tasks = byKind.get(kind)!;
       const round = Math.floor(turn / tasks.length);
@@ -39,14 +44,15 @@ export function createTaskOrder({ indexes, traitsOf, seed }: TaskOrderOptions): 
   };
 }
 
-/** What never teaches still comes up now and then: the policy changes. */
+/** Tasks that never teach still come up now and then, because the policy changes. */
 const leastShare = 0.05;
-/** Weight of a new group in its name's share: some ten groups back are forgotten. */
+/** Weight of a new group in its name's share: groups more than about ten back are forgotten. */
 const novelty = 0.25;
 
 /**
- * Tasks at random, each as likely as the groups of its case were live recently. A task may come up again before all others did. Only
- * tasks that are drawn are looked into: a task of a case that teaches little is drawn as often as any other, and mostly put back.
+ * Tasks at random, each as likely as the groups of its case were live recently. A task may come up
+ * again before all others did. Only the traits of drawn tasks are read: a task of a case that
+ * teaches little is drawn as often as any other, and mostly rejected.
  */
 export function createLiveOrder({ indexes, traitsOf, seed }: TaskOrderOptions): TaskOrder {
   if (indexes.length === 0) throw noTasks();
@@ -66,7 +72,7 @@ export function createLiveOrder({ indexes, traitsOf, seed }: TaskOrderOptions): 
   };
 }
 
-/** The shares after further groups. */
+/** The shares updated with further groups. */
 export function liveShares(
   before: LiveShares,
   groups: readonly (readonly [name: string, isLive: boolean])[],

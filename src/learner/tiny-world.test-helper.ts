@@ -1,6 +1,6 @@
-// The smallest world in which something can be learnt: a model that has learnt nothing says eight tokens, passes when one of
-// ten is among them, and breaks a rule with each of ten others. The real loop and the real engine play it; only the grade is
-// made up here.
+// The smallest world in which something can be learnt: an untrained model samples eight tokens,
+// passes if one of ten is among them, and breaks a rule with each of ten others. The real loop and
+// the real engine run it; only the grade is made up here.
 
 import { agentFactory } from "../agents/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../engines/embedded/index.ts";
@@ -64,7 +64,7 @@ export type TinyLearner = {
   close(): Promise<void>;
 };
 
-/** Two threads of each kind. `from`: where an earlier learner stood. */
+/** Two threads of each kind. `from`: the state of an earlier learner. */
 export async function tinyLearner(
   options: Partial<PolicyOptions> = {},
   from: {

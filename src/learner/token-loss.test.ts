@@ -64,7 +64,8 @@ describe("tokenLoss()", () => {
       logprobs(values).reduce((sum, logprob, token) => sum + Math.exp(logprob) * (logprob - base[token]!), 0);
     for (const [place, logit] of logits.entries()) {
       const moved = (by: number): number => divergence(logits.with(place, logit + by));
-      // Of a logprob by the logit at `place`: 1 for that token itself, less its probability.
+      // Derivative of a logprob by the logit at `place`: 1 for that token itself, less its
+      // probability.
       const expected = policy.reduce((sum, logprob, token) => {
         const { slope } = tokenLoss(
           logprob,

@@ -1,5 +1,6 @@
-// The program of one thread of a trainer: it has a whole model of its own, adds up gradients over its share of the
-// sequences, and then makes the same update as every other thread, from the same sum in the same order.
+// The program of one thread of a trainer: it has a whole model of its own, sums gradients over its
+// share of the sequences, and then makes the same update as every other thread, from the same sum
+// in the same order.
 
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -19,12 +20,14 @@ export type TrainerThreadSetup = {
   readonly kernels: CompiledKernels;
   readonly maxTokens: number;
   readonly maxTargets: number;
-  /** `null`: it begins. */
+  /** State to continue from; `null` at the beginning of a training. */
   readonly optimizer: OptimizerState | null;
   /** Index of this thread; the first one also writes `weights` after an update. */
   readonly place: number;
   readonly weights: SharedArrayBuffer;
-  /** One for each thread, which writes its own; all read all of them when they update. */
+  /**
+   * One array for each thread, which writes its own; all threads read all of them for an update.
+   */
   readonly gradients: readonly SharedArrayBuffer[];
 };
 
@@ -37,14 +40,17 @@ const gradients = setup.gradients.map((buffer) => new Float32Array(buffer));
 const model = new TrainingModel({ ...setup, weights: shared });
 if (setup.optimizer !== null) model.restoreOptimizer(setup.optimizer);
 
-/** What a trainer may call. Arguments and results are plain data, cloned on the way apart from shared arrays. */
+/**
+ * Methods that a trainer may call. Arguments and results are plain data, cloned on the way apart
+ * from shared arrays.
+ */
 const methods = {
   accumulate: (passes: readonly Pass<LossSequence>[], loss: LossOptions) => {
     const outcomes = passes.map((pass) => trainPass(model, pass, loss));
     gradients[setup.place]!.set(model.gradients);
     return outcomes;
   },
-  /** `weights`: others than the model's own, for this call. */
+  /** `weights`: weights to use for this call instead of the model's own. */
   evaluate: (passes: readonly Pass<TokenTargets>[], weights: SharedArrayBuffer | null) => {
     const own = weights === null ? null : model.weights.slice();
     if (weights !== null) replaceWeights(new Float32Array(weights));
@@ -56,7 +62,7 @@ const methods = {
   },
   /** Returns the norm of the gradients before clipping. */
   update: (options: UpdateOptions) => {
-    // Thread by thread, so that every thread comes to the same sum.
+    // Summed thread by thread, so that every thread computes the same sum.
     const sum = model.gradients;
     const [first, ...others] = gradients;
     sum.set(first!);

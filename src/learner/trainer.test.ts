@@ -31,7 +31,7 @@ async function trainerOf(options: TrainerOptions = {}): Promise<Trainer> {
   return trainer;
 }
 
-/** Sequences that begin alike, of many lengths, with advantages of both signs. */
+/** Sequences with a common beginning, of many lengths, with advantages of both signs. */
 function sequences(count: number, seed = 1): LossSequence[] {
   const random = createRandom(seed);
   const draw = (length: number): number[] => Array.from({ length }, () => random.integer(config.vocabularySize));
@@ -84,7 +84,8 @@ describe("a trainer", () => {
       4,
     );
     expect(await trainer.update(updateOptions)).toBeCloseTo(norm, 4);
-    // A step of AdamW is about the learning rate, whatever the gradient: those near 0 may round to either side.
+    // A step of AdamW has about the size of the learning rate for any gradient: those near 0 may
+    // round to either side.
     const different = trainer.weights().filter((weight, index) => Math.abs(weight - model.weights[index]!) > 1e-4);
     expect(different.length).toBeLessThan(model.weights.length / 500);
     expect(trainer.weights()).not.toEqual(checkpoint.weights);

@@ -1,7 +1,8 @@
-// Gradients and updates of an embedded model on several threads, data-parallel: each thread has the whole model, takes a
-// share of the sequences, and then makes the same AdamW step from the same sum. Sequences, advantages and loss are the
-// caller's; see `advantages.ts`. The same checkpoint, calls and number of threads give the same bits; another number of
-// threads sums in another order.
+// Gradients and updates of an embedded model on several threads, data-parallel: each thread has the
+// whole model, takes a share of the sequences, and then makes the same AdamW step from the same
+// sum. The caller provides sequences, advantages and loss; see `advantages.ts`. The same
+// checkpoint, calls and number of threads give the same bits; another number of threads sums in
+// another order.
 
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
@@ -21,22 +22,25 @@ import type { TrainerThreadMethods, TrainerThreadSetup } from "./trainer-worker.
 import { checkSequences, type Pass, type PassLimits, splitWork, type TokenTargets } from "./training-pass.ts";
 
 export type TrainerOptions = {
-  /** 1 to 64. Default: one for each core, 8 at most. */
+  /** Number of threads, 1 to 64. Default: one for each core, at most 8. */
   readonly threads?: number;
-  /** Most tokens of one pass of one thread, a shared prefix counted once. More take memory, about 40 kB each. Default: two contexts. */
+  /**
+   * Most tokens of one pass of one thread, a shared prefix counted once. Each takes about 40 kB of
+   * memory. Default: two contexts.
+   */
   readonly maxTokens?: number;
   /** Most targets of one pass of one thread. Default: `maxTokens`. */
   readonly maxTargets?: number;
-  /** Of an earlier training, to continue it. Default: none. */
+  /** Optimizer state of an earlier training, to continue it. Default: none. */
   readonly optimizer?: OptimizerState;
   /** Default: the best build for this host. */
   readonly kernels?: CompiledKernels;
 };
 
-/** What a call computed, over all its sequences. */
+/** Results of a call, over all its sequences. */
 export type LossOutcome = LossSums & {
   readonly targets: number;
-  /** In the order of the sequences. */
+  /** Outcomes in the order of the sequences. */
   readonly sequences: readonly SequenceOutcome[];
 };
 
@@ -62,7 +66,10 @@ export class Trainer {
   readonly #limits: PassLimits;
   readonly #shared: Float32Array;
   readonly #threads: readonly TrainerThread[];
-  /** Settles after the last call: a thread must not begin the next while another still reads its gradients. */
+  /**
+   * Settles after the last call: a thread must not begin the next one while another still reads its
+   * gradients.
+   */
   #last: Promise<unknown> = Promise.resolve();
   #hasGradients = false;
 
@@ -93,8 +100,8 @@ export class Trainer {
   }
 
   /**
-   * Adds the gradients of the loss of these sequences to those gathered since the last update. Rejects with a `RangeError` for
-   * sequences that do not fit.
+   * Adds the gradients of the loss of these sequences to those accumulated since the last update.
+   * Rejects with a `RangeError` for sequences that do not fit.
    */
   async accumulate(sequences: readonly LossSequence[], loss: LossOptions = {}): Promise<LossOutcome> {
     const run = await this.#run(sequences, (thread, passes) => thread.call("accumulate", passes, loss));
@@ -107,7 +114,10 @@ export class Trainer {
     return { ...sums, targets, sequences: run.outcomes };
   }
 
-  /** One AdamW step with these gradients. Resolves with the norm of the gradients before clipping; rejects without gradients. */
+  /**
+   * Makes one AdamW step with these gradients. Resolves with the norm of the gradients before
+   * clipping; rejects without gradients.
+   */
   async update(options: UpdateOptions): Promise<number> {
     if (!this.#hasGradients) throw new Error('Cannot update: no gradients are gathered; call "accumulate" before.');
     this.#hasGradients = false;
@@ -118,7 +128,10 @@ export class Trainer {
     );
   }
 
-  /** Logprobs and entropies at the targets, without an update. `weights`: of another model of this shape. */
+  /**
+   * Computes logprobs and entropies at the targets, without an update. `weights`: weights of
+   * another model of this shape.
+   */
   async evaluate(
     sequences: readonly TokenTargets[],
     { weights }: { readonly weights?: Float32Array } = {},
@@ -137,7 +150,7 @@ export class Trainer {
     return Float32Array.from(this.#shared);
   }
 
-  /** A copy of AdamW's memory. */
+  /** A copy of AdamW's state. */
   async optimizerState(): Promise<OptimizerState> {
     const [state] = await this.#callAll((thread) => thread.call("optimizerState"));
     return state!;
@@ -147,7 +160,10 @@ export class Trainer {
     await Promise.all(this.#threads.map((thread) => thread.close()));
   }
 
-  /** What passes resulted in, thread by thread and pass by pass, and the outcomes in the order of the sequences. */
+  /**
+   * Runs passes on all threads. Resolves with their results, thread by thread and pass by pass, and
+   * the outcomes in the order of the sequences.
+   */
   async #run<Sequence extends TokenTargets, Outcome extends { readonly outcomes: readonly SequenceOutcome[] }>(
     sequences: readonly Sequence[],
     run: (thread: TrainerThread, passes: readonly Pass<Sequence>[]) => Promise<readonly Outcome[]>,
@@ -177,12 +193,12 @@ export class Trainer {
   }
 }
 
-/** From src/ and from dist/ alike: threads run what was built. */
+/** Threads run the built file, both from src/ and from dist/. */
 const program = new URL("../../dist/learner/trainer-worker.js", import.meta.url);
 
 type Call = { readonly resolve: (result: never) => void; readonly reject: (error: Error) => void };
 
-/** One thread: calls in, results out, in that order. All calls of a thread that ends reject. */
+/** One thread: calls in, results out, in that order. If a thread ends, all its calls reject. */
 class TrainerThread {
   readonly #worker: Worker;
   readonly #calls: Call[] = [];

@@ -1,6 +1,7 @@
-// The folder of a training: train.json (what it is), metrics.csv, pass-rate.svg, the outcomes of evaluations, and checkpoints
-// that other programs can load and from which --resume continues. A checkpoint is made under another name and renamed when it
-// is whole, so a run that is killed never leaves half of one.
+// The folder of a training: train.json (its settings), metrics.csv, pass-rate.svg, the outcomes of
+// evaluations, and checkpoints that other programs can load and from which --resume continues. A
+// checkpoint is written under another name and renamed when it is complete, so a run that is killed
+// never leaves half of one.
 
 import { existsSync } from "node:fs";
 import { appendFile, copyFile, mkdir, readdir, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
@@ -26,13 +27,13 @@ import { readRegular } from "../system/regular-file.ts";
 export type SavedTraining = {
   readonly folder: string;
   readonly state: LearnerState;
-  /** Of all processes together. */
+  /** Time of all processes together. */
   readonly elapsedMs: number;
   readonly checkpoint: Checkpoint;
   readonly optimizer: OptimizerState;
 };
 
-/** training.json of a checkpoint: where the training stands beside weights and moments. */
+/** training.json of a checkpoint: the progress of the training, apart from weights and moments. */
 const progressSchema = z.object({
   format: z.literal(1),
   /** Updates that AdamW has made. */
@@ -45,13 +46,13 @@ const progressSchema = z.object({
   elapsedMs: z.number(),
 });
 
-/** Kept besides the newest, should its disk fail while it is written. */
+/** Number of older checkpoints kept, in case the disk fails while the newest is written. */
 const kept = 2;
 const modelFiles = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
 
 type TrainingToSave = Omit<SavedTraining, "folder"> & { readonly modelFolder: string; readonly endTokenId: number };
 
-/** Resolves with the checkpoint's folder. Leaves nothing of one that could not be written. */
+/** Resolves with the checkpoint's folder. Leaves no part of one that could not be written. */
 export async function saveTraining(run: string, saved: TrainingToSave): Promise<string> {
   const folder = join(run, "checkpoints", `step-${String(saved.state.step).padStart(6, "0")}`);
   const unfinished = `${folder}.unfinished`;
@@ -96,7 +97,7 @@ async function writeTraining(unfinished: string, saved: TrainingToSave): Promise
 }
 
 /**
- * The last whole checkpoint; `null`: there is none, because the training ended before it had made a step. Rejects with a
+ * The last complete checkpoint; `null` if the training ended before its first step. Rejects with a
  * `ConfigurationError` for one that is damaged.
  */
 export async function loadTraining(run: string): Promise<SavedTraining | null> {
@@ -137,7 +138,7 @@ export async function readFields(path: string): Promise<Readonly<Record<string, 
   return (typeof value === "object" && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
 }
 
-/** Names of whole checkpoints, oldest first. */
+/** Names of complete checkpoints, oldest first. */
 async function checkpointsOf(run: string): Promise<readonly string[]> {
   const names = await readdir(join(run, "checkpoints")).catch(() => []);
   return names.filter((name) => /^step-\d+$/.test(name)).toSorted();
@@ -148,7 +149,7 @@ export async function writeOutcomes(path: string, outcomes: readonly TaskOutcome
   await replaceFile(path, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(""));
 }
 
-/** `null`: there is no such file, or it is of another number of tasks. */
+/** Resolves with `null` if the file does not exist or holds another number of tasks. */
 export async function readOutcomes(path: string, count: number): Promise<readonly TaskOutcome[] | null> {
   const text = await readRegular(path, "utf8").catch(() => null);
   if (text === null) return null;
@@ -160,7 +161,10 @@ export async function readOutcomes(path: string, count: number): Promise<readonl
   }
 }
 
-/** Appends a row; the first one brings the header and replaces what was there. Leaves nothing of one that could not be written. */
+/**
+ * Appends a row; the first one brings the header and replaces the file. Leaves no part of one that
+ * could not be written.
+ */
 export async function appendMetrics(path: string, row: StepMetrics, isFirst: boolean): Promise<void> {
   if (isFirst) return replaceFile(path, csvLine(Object.keys(row)) + csvLine(Object.values(row)));
   const before = await stat(path).catch(() => null);
@@ -172,7 +176,7 @@ export async function appendMetrics(path: string, row: StepMetrics, isFirst: boo
   }
 }
 
-/** Writes a file beside and renames it, so that a full disk leaves what was there. */
+/** Writes a draft beside the file and renames it, so that a full disk leaves the old file. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
   try {
@@ -215,9 +219,9 @@ export type CurvePoint = { readonly step: number; readonly rate: number };
 /** Pass rates over steps. */
 export type PassRateCurve = {
   readonly training: readonly CurvePoint[];
-  /** On held-out tasks. */
+  /** Pass rates on held-out tasks. */
   readonly evaluations: readonly CurvePoint[];
-  /** On the same tasks at temperature 0. */
+  /** Pass rates on the same tasks at temperature 0. */
   readonly greedy: readonly CurvePoint[];
 };
 
@@ -225,10 +229,10 @@ const size = { width: 720, height: 400, left: 56, right: 16, top: 40, bottom: 44
 const innerWidth = size.width - size.left - size.right;
 const innerHeight = size.height - size.top - size.bottom;
 
-/** Steps that a point of the smoothed line averages. */
+/** Number of steps that a point of the smoothed line averages. */
 const smoothing = 5;
 
-/** One SVG without scripts, fonts or colours of its own theme, that a README or a paper can show. */
+/** One SVG without scripts, fonts or colours of its own theme, for a README or a paper. */
 export function passRatePlot({ training, evaluations, greedy }: PassRateCurve, title: string): string {
   const last = Math.max(1, ...[...training, ...evaluations, ...greedy].map(({ step }) => step));
   const x = (step: number): string => (size.left + (step / last) * innerWidth).toFixed(1);

@@ -21,7 +21,10 @@ const config = {
   contextLength: 64,
 };
 
-/** A group of four: two that passed, two that did not, sampled a little off the policy so that ratios differ from 1. */
+/**
+ * A group of four: two that passed, two that did not, sampled slightly off-policy so that ratios
+ * differ from 1.
+ */
 function group(model: TrainingModel): LossSequence[] {
   const random = createRandom(2);
   const draw = (count: number): number[] => Array.from({ length: count }, () => random.integer(config.vocabularySize));
@@ -33,7 +36,8 @@ function group(model: TrainingModel): LossSequence[] {
     const bare = { tokens, targets, weights: fill(1 / 24), advantages: fill(advantage) };
     const sequence = { ...bare, sampledLogprobs: null, referenceLogprobs: null };
     const { logprobs } = evaluatePass(model, { sequences: [sequence], prefixLength: 0 })[0]!;
-    // Far inside the clip or far outside: at its border the loss has a kink, and no derivative.
+    // Distances far inside the clip or far outside: at its border the loss has a kink, and no
+    // derivative.
     const near = (distances: readonly number[]): Float32Array =>
       logprobs.map((logprob) => logprob + random.pick(distances));
     return { ...bare, sampledLogprobs: near([-0.3, -0.03, 0.03, 0.3]), referenceLogprobs: near([-0.5, 0.2, 0.4]) };
@@ -63,7 +67,7 @@ test.each<[string, LossOptions]>([
     };
     const step = 4e-3;
     const slope = (at(step) - at(-step)) / (2 * step);
-    // Floats: the loss has seven digits, and the step makes its difference.
+    // The loss has seven digits in floats, and the difference is only that of one step.
     expect(Math.abs(slope - length) / length, name).toBeLessThan(0.02);
   }
 });

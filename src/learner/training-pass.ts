@@ -1,13 +1,16 @@
-// What one thread of a trainer computes at a time: some sequences that fit its memory, the loss of each token, and gradients
-// of their sum. Also how sequences are split into such passes, which depends on nothing but the sequences and the limits, so
-// that sums always come about in the same order.
+// One unit of work for a thread of a trainer: some sequences that fit its memory, the loss of each
+// token, and gradients of their sum. Also splits sequences into such passes; the split depends only
+// on the sequences and the limits, so that sums are always computed in the same order.
 
 import { type LossOptions, type LossSequence, type LossSums, type SequenceOutcome, tokenLoss } from "./loss.ts";
 import { type ModelConfig, packSequences, type TrainingModel } from "./model/index.ts";
 
 export type TokenTargets = Pick<LossSequence, "tokens" | "targets">;
 
-/** Sequences that one thread computes together, and how many tokens all of them begin with. */
+/**
+ * Sequences that one thread computes together, and the number of tokens that all of them begin
+ * with.
+ */
 export type Pass<Sequence extends TokenTargets> = {
   readonly sequences: readonly Sequence[];
   readonly prefixLength: number;
@@ -26,7 +29,10 @@ export function evaluatePass(model: TrainingModel, { sequences, prefixLength }: 
   });
 }
 
-/** The same, the loss at these targets, and its gradients, which are added to the model's. */
+/**
+ * Computes the same, plus the loss at these targets and its gradients, which are added to the
+ * model's.
+ */
 export function trainPass(model: TrainingModel, pass: Pass<LossSequence>, loss: LossOptions): PassOutcome {
   const outcomes = evaluatePass(model, pass);
   const count = pass.sequences.reduce((sum, { targets }) => sum + targets.length, 0);
@@ -59,7 +65,10 @@ export function trainPass(model: TrainingModel, pass: Pass<LossSequence>, loss: 
 
 export type PassLimits = { readonly threads: number; readonly maxTokens: number; readonly maxTargets: number };
 
-/** Throws a `RangeError` that names the sequence and why it does not fit. Checked before any thread sees them: one that throws ends. */
+/**
+ * Throws a `RangeError` that names the sequence and the reason why it does not fit. Checked before
+ * any thread gets them: a thread that throws ends.
+ */
 export function checkSequences(sequences: readonly TokenTargets[], config: ModelConfig, limits: PassLimits): void {
   for (const [index, sequence] of sequences.entries()) {
     const problem = sequenceProblem(sequence, config, limits);
@@ -88,8 +97,9 @@ function sequenceProblem(
 export type PlannedPass = { readonly members: readonly number[]; readonly prefixLength: number };
 
 /**
- * One list of passes for each thread, of about equal work. The longest sequences are assigned first, each to the lightest pass;
- * a pass that grows too large for the limits makes the number of passes rise. Every sequence must fit the limits alone.
+ * One list of passes for each thread, of about equal work. The longest sequences are assigned
+ * first, each to the lightest pass; a pass that grows too large for the limits makes the number of
+ * passes rise. Every single sequence must fit the limits.
  */
 export function splitWork(sequences: readonly TokenTargets[], limits: PassLimits): readonly (readonly PlannedPass[])[] {
   const { threads, maxTokens, maxTargets } = limits;
@@ -123,7 +133,10 @@ export function splitWork(sequences: readonly TokenTargets[], limits: PassLimits
   }
 }
 
-/** How many tokens all begin with, one less than the shortest at most: every sequence keeps something of its own. */
+/**
+ * Number of tokens that all sequences begin with, at most one less than the shortest: every
+ * sequence keeps something of its own.
+ */
 export function sharedPrefix(sequences: readonly Uint32Array[]): number {
   const [first, ...others] = sequences;
   if (first === undefined || others.length === 0) return 0;

@@ -1,5 +1,6 @@
-// A training from first evaluation to comparison: measures the model, lets it learn step by step, measures it again on the same
-// tasks. Owns the contents of the folder, the time, and the reasons to stop; prints nothing.
+// A training from first evaluation to comparison: measures the model, lets it learn step by step,
+// measures it again on the same tasks. Owns the contents of the folder, the time, and the reasons
+// to stop; prints nothing.
 
 import { join } from "node:path";
 import type { Taskset } from "../core/index.ts";
@@ -32,41 +33,52 @@ import {
   writeOutcomes,
 } from "./training-folder.ts";
 
-/** An algorithm: makes one step after the other. */
+/** An algorithm: makes one step after another. */
 export interface Learner {
   readonly state: LearnerState;
-  /** `null`: the signal aborted it, and nothing has changed. The engine has the new weights afterwards. */
+  /**
+   * Resolves with `null` if the signal aborted it; nothing has changed then. Otherwise the engine
+   * has the new weights.
+   */
   step(signal: AbortSignal): Promise<StepMetrics | null>;
 }
 
-/** Why a training ended. Only "collapse" is a bad end. */
+/** Reason why a training ended. Only "collapse" is a bad end. */
 export type TrainingEnd = { readonly type: "steps" | "minutes" | "interrupted" | "collapse"; readonly reason: string };
 
 export type TrainingResult = {
   readonly end: TrainingEnd;
-  /** Made in all, those before a resumption included. */
+  /** Total number of steps, including those before a resumption. */
   readonly steps: number;
   /** Folder of the last checkpoint. */
   readonly checkpoint: string;
-  /** Before and after on the same held-out tasks, sampled as in training: of all, of each kind, of each case. `null`: it was interrupted. */
+  /**
+   * Pass rates before and after on the same held-out tasks, sampled as in training: for all, each
+   * kind, each case. `null` if interrupted.
+   */
   readonly comparison: readonly ComparedKind[] | null;
-  /** The same tasks at temperature 0. `null`: it was interrupted, or its beginning was not evaluated so. */
+  /**
+   * The same tasks at temperature 0. `null` if interrupted, or if the first evaluation had no
+   * greedy run.
+   */
   readonly greedy: readonly ComparedKind[] | null;
-  /** One sentence: whether the pass rate rose, and by how much. `null`: it was interrupted. */
+  /** One sentence: whether the pass rate rose, and by how much. `null` if interrupted. */
   readonly verdict: string | null;
-  /** Cases of the plainest level that fell, found at evaluations during the training and at its end. */
+  /**
+   * Plainest cases whose pass rate fell, found at evaluations during the training and at its end.
+   */
   readonly alarms: readonly string[];
-  /** Of all processes together. */
+  /** Time of all processes together. */
   readonly elapsedMs: number;
 };
 
 export type TrainingProgress = {
   readonly curve: PassRateCurve;
-  /** Of the last step; `null` before the first. */
+  /** Metrics of the last step; `null` before the first. */
   readonly metrics: StepMetrics | null;
-  /** What is in progress: "step 3", or "evaluating: 4 of 21 held-out tasks". */
+  /** Current activity: "step 3", or "evaluating: 4 of 21 held-out tasks". */
   readonly activity: string;
-  /** Of all processes together. */
+  /** Time of all processes together. */
   readonly elapsedMs: number;
   readonly budgetMs: number;
 };
@@ -74,14 +86,14 @@ export type TrainingProgress = {
 export type TrainingEvent =
   /** A line for people. */
   | { readonly type: "notice"; readonly message: string }
-  /** A step was made, an evaluation moved on. */
+  /** A step was made, or an evaluation progressed. */
   | { readonly type: "progress"; readonly progress: TrainingProgress };
 
 export type HeldOutTasks = {
   readonly taskset: Taskset;
   /** Indexes for the comparison of before and after. */
   readonly final: readonly number[];
-  /** Indexes for evaluations during the training; the first of `final`. */
+  /** Indexes for evaluations during the training; a prefix of `final`. */
   readonly periodic: readonly number[];
   readonly traitsOf: (taskset: Taskset, index: number) => TaskTraits;
 };
@@ -93,45 +105,51 @@ export type TrainingRunOptions = {
   readonly learner: Learner;
   readonly trainer: Trainer;
   readonly runEpisode: RunEpisode;
-  /** At temperature 0: what was learnt beside less noise. */
+  /** Runs at temperature 0, which shows what was learnt apart from a reduction of noise. */
   readonly runGreedily: RunEpisode;
   readonly heldOut: HeldOutTasks;
-  /** Of evaluations. */
+  /** Seed of evaluations. */
   readonly seed: number;
-  /** Absolute; exists. */
+  /** Folder of the training, absolute; must exist. */
   readonly folder: string;
-  /** Below the folder: what is written waits for it as long as it has patience. */
+  /** The disk of the folder: writes wait for it for the time that it allows. */
   readonly disk: Disk;
-  /** Of the model that the training began with, absolute; its tokenizer goes into every checkpoint. */
+  /**
+   * Folder of the model that the training began with, absolute; its tokenizer goes into every
+   * checkpoint.
+   */
   readonly modelFolder: string;
   readonly endTokenId: number;
   /** Title of the plot. */
   readonly title: string;
-  /** For everything, the closing evaluation included. */
+  /** Time limit for everything, including the closing evaluation. */
   readonly minutes: number;
-  /** When the time began to count, by `performance.now()`: making the model counts. @default now */
+  /** Start of the time, by `performance.now()`: making the model counts. @default now */
   readonly begun?: number;
-  /** `null`: as many as the minutes allow. */
+  /** Number of steps; `null` for as many as the minutes allow. */
   readonly steps: number | null;
-  /** Steps between evaluations; 0: before and after alone. */
+  /** Steps between evaluations; 0: only before and after. */
   readonly evalEvery: number;
   readonly checkpointEvery: number;
-  /** False: a collapse does not stop it. */
+  /** False if a collapse does not stop the training. */
   readonly stopsAtCollapse: boolean;
-  /** To continue; `null`: it begins. */
+  /** Training to continue; `null` to begin. */
   readonly saved: SavedTraining | null;
-  /** The running step is finished and saved; an evaluation stops at once. */
+  /** Stops after the step in progress, which is saved; stops an evaluation at once. */
   readonly drain: AbortSignal;
-  /** Everything stops at once. */
+  /** Stops everything at once. */
   readonly signal: AbortSignal;
   readonly onEvent: (event: TrainingEvent) => void;
-  /** Receives each row of metrics.csv once it is written; a resumed training makes the steps after its checkpoint again. @default nothing does */
+  /**
+   * Receives each row of metrics.csv once it is written; a resumed training makes the steps after
+   * its checkpoint again. @default none
+   */
   readonly onStep?: (row: StepMetrics) => void;
 };
 
 const interrupted: TrainingEnd = { type: "interrupted", reason: "it was interrupted" };
 
-/** Rejects with what stopped the learner. */
+/** Rejects with the error that stopped the learner. */
 export async function runTraining(options: TrainingRunOptions): Promise<TrainingResult> {
   const { learner, trainer, heldOut, folder, minutes, steps, saved, drain, signal, onEvent } = options;
   const rows: StepMetrics[] = [];
@@ -140,7 +158,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   const watch = new CollapseWatch();
   const { begun = performance.now() } = options;
   let lastCheckpoint = saved?.folder ?? "";
-  /** What an evaluation of all held-out tasks takes; reserved for the end. */
+  /** Duration of an evaluation of all held-out tasks; reserved for the end. */
   let evaluationMs = 0;
   const path = (name: string): string => join(folder, name);
   const notice = (message: string): void => onEvent({ type: "notice", message });
@@ -149,7 +167,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   if (saved !== null) {
     // The steps up to the checkpoint; those after it are dropped.
     const kept = (await readMetrics(path("metrics.csv"))).filter((row) => (row["step"] ?? 0) <= saved.state.step);
-    // Of a version that did not evaluate greedily: its column is new.
+    // Rows of a version that did not evaluate greedily lack this column.
     kept.forEach((row) => remember({ ...row, held_out_greedy: row["held_out_greedy"] ?? null }));
     await keep(() => writeMetrics(path("metrics.csv"), rows));
   }
@@ -231,7 +249,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     }
   }
 
-  /** Why this row is a reason to stop. */
+  /** Records the row; returns a reason to stop, or `null`. */
   function remember(row: StepMetrics): string | null {
     rows.push(row);
     const { step, pass_rate: passRate = null, held_out_pass_rate: heldOutRate = null } = row;
@@ -261,7 +279,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     return found;
   }
 
-  /** Nothing of an evaluation is saved: either signal stops it. */
+  /** No part of an evaluation is saved, so either signal stops it. */
   async function evaluate(which: "final" | "periodic"): Promise<Evaluation | null> {
     const { taskset, traitsOf, [which]: indexes } = heldOut;
     const evaluateBy = (runEpisode: RunEpisode, how: string): Promise<readonly TaskOutcome[] | null> =>
@@ -278,7 +296,10 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     return sampled === null || greedy === null ? null : { sampled, greedy };
   }
 
-  /** A case that everybody could do and that is lost is news at once, not a line of the last table. */
+  /**
+   * Reports at once a plain case that the model could do and has lost, instead of only in the last
+   * table.
+   */
   function watchCases(first: Evaluation, now: Evaluation): void {
     const { step } = learner.state;
     for (const how of ["sampled", "greedy"] as const) {
@@ -302,7 +323,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   async function readEvaluation(when: "before"): Promise<Evaluation | null> {
     const { length } = heldOut.final;
     const sampled = await readOutcomes(path(`${when}.jsonl`), length);
-    // A run of an earlier version has none, and its first weights are gone.
+    // A run of an earlier version has no greedy outcomes, and its first weights are gone.
     const greedy = (await readOutcomes(path(`${when}-greedy.jsonl`), length)) ?? [];
     return sampled === null ? null : { sampled, greedy };
   }
@@ -321,7 +342,10 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     lastCheckpoint = await keep(() => saveTraining(folder, training));
   }
 
-  /** Makes a write, as long as the disk has patience. Rejects with a failure of the store, which has the remedy. */
+  /**
+   * Writes, waiting for the disk as long as it allows. Rejects with a failure of the store, which
+   * names the remedy.
+   */
   async function keep<T>(write: () => Promise<T>): Promise<T> {
     try {
       return await options.disk.repeat(write);
@@ -336,7 +360,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     onEvent({ type: "progress", progress });
   }
 
-  /** Whether another step and the closing evaluation fit. */
+  /** True if there is time for another step and the closing evaluation. */
   function hasTime(): boolean {
     const { rollout_seconds: rollout, train_seconds: training } = rows.at(-1) ?? {};
     const stepMs = ((rollout ?? 0) + (training ?? 0)) * 1000;

@@ -7,7 +7,10 @@ import { groupAdvantages, policySequences, weighSamples, type WeighOptions } fro
 import { tokenLoss } from "./loss.ts";
 import { earnedTurns, returnsToGo, turnAdvantages } from "./turn-credit.ts";
 
-/** Two tokens sampled in each turn, one observed before it. `aborted`: turns that the engine aborted. */
+/**
+ * Two tokens sampled in each turn, one observed before it. `aborted`: turns that the engine
+ * aborted.
+ */
 function played(
   id: string,
   reward: number,
@@ -62,9 +65,10 @@ describe("credit of turns", () => {
   });
 
   test("by hand: two episodes of unlike length, with a discount", () => {
-    // Returns 1 + 0.5 * 2 = 2 and 2; and 4. Means (2 + 4) / 2 = 3, and (2 + 0) / 2 = 1, as the second has stopped.
+    // Returns are 1 + 0.5 * 2 = 2 and 2 for the first, 4 for the second. Means are (2 + 4) / 2 = 3,
+    // and (2 + 0) / 2 = 1, as the second has stopped.
     expect(turnAdvantages([[1, 2], [4]], { discount: 0.5, normalize: false })).toEqual([[-1, 1], [1]]);
-    // The root of (1 + 1 + 1) / 3.
+    // Divided by the root of (1 + 1 + 1) / 3.
     const [first] = turnAdvantages([[1, 2], [4]], { discount: 0.5, normalize: true });
     expect(first![0]).toBeCloseTo(-1 / 1.0001, 10);
   });
@@ -123,8 +127,9 @@ describe("credit of turns", () => {
 });
 
 /**
- * The policy goes on with probability p after each of at most `most` turns; every turn earns `reward`, whatever is done. The
- * logit of going on has the gradient E[(earned later if it goes on) - 0] p (1 - p), which is what estimators must find.
+ * The policy continues with probability p after each of at most `most` turns; every turn earns
+ * `reward`, regardless of the action. The logit of continuing has the gradient E[(earned later if
+ * it continues) - 0] p (1 - p), which is what estimators must find.
  */
 function goingOn(advantage: (episodes: readonly (readonly number[])[]) => readonly (readonly number[])[]) {
   const [p, reward, most] = [0.6, 1, 4];
@@ -132,13 +137,16 @@ function goingOn(advantage: (episodes: readonly (readonly number[])[]) => readon
   const lengths = [...Array<number>(250).fill(1), ...Array<number>(150).fill(2), ...Array<number>(90).fill(3), ...Array<number>(135).fill(4)]; // prettier-ignore
   const episodes = lengths.map((length) => Array<number>(length).fill(reward));
   const advantages = advantage(episodes);
-  // Score of the decision at the end of turn 1: 1 - p when it went on, -p when it stopped.
+  // Score of the decision at the end of turn 1: 1 - p if it continued, -p if it stopped.
   const estimate = lengths.reduce((sum, length, at) => sum + (length > 1 ? 1 - p : -p) * advantages[at]![0]!, 0) / 625;
   const earnedLater = reward * (1 + p + p ** 2);
   return { estimate, truth: p * (1 - p) * earnedLater, earnedLater, p, most };
 }
 
-/** Of verl issue 7244: each turn's reward less the mean over those that are still there, then added up. */
+/**
+ * The estimator of verl issue 7244: each turn's reward less the mean over the episodes that are
+ * still running, then added up.
+ */
 function perIndexMeans(episodes: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const means = [0, 1, 2, 3].map((at) => {
     const there = episodes.flatMap((rewards) => rewards[at] ?? []);
@@ -151,7 +159,7 @@ describe("when the policy decides when to stop", () => {
   test("means per index over those still there have the bias of the closed form: minus the mean of what is earned later", () => {
     const { estimate, truth, earnedLater, p } = goingOn(perIndexMeans);
     expect(estimate - truth).toBeCloseTo(-p * (1 - p) * earnedLater, 10);
-    // Going on is worth 1.96 rewards, and the estimate says that it is worth none.
+    // Continuing is worth 1.96 rewards, and the estimate gives none.
     expect(estimate).toBeCloseTo(0, 10);
   });
 

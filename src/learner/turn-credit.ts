@@ -1,19 +1,24 @@
-// Credit: what a token of the policy is held to account for. "outcome": what its episode earned. "turn": what its episode earned
-// from its turn on, for grades that say what each turn earned. Not a loss; and no token is looked at here.
+// Credit: the rewards that are attributed to a token of the policy. "outcome": those of its
+// episode. "turn": those of its episode from its turn on, for grades that state the reward of each
+// turn. Not a loss; tokens are not read here.
 //
-// A turn's return is compared with the mean return at that turn over ALL episodes of the group; an episode that has stopped has
-// earned nothing since, and counts as 0. Means over the episodes that are still there are biased where the policy decides when to
-// stop (verl issue 7244): rewards centred by them add up to nothing on the way, as if going on were worth minus the mean of what
-// it earns. docs/learning.md has the numbers.
+// A turn's return is compared with the mean return at that turn over ALL episodes of the group; an
+// episode that has stopped has earned nothing since, and counts as 0. Means over only the episodes
+// that are still running are biased if the policy decides when to stop (verl issue 7244): rewards
+// centred by them sum to nothing on the way, as if continuing were worth minus the mean of what it
+// earns. docs/learning.md has the numbers.
 
 import type { Episode } from "../core/index.ts";
 import { discardedTurns } from "../trajectories/index.ts";
 
-/** What a token is held to account for: what its episode earned, or what it earned from the token's turn on. */
+/**
+ * The rewards that are credited to a token: those of its whole episode, or those from the token's
+ * turn on.
+ */
 export const creditChoices = ["outcome", "turn"] as const;
 export type Credit = (typeof creditChoices)[number];
 
-/** Of one episode: what each turn that counts earned, in order. */
+/** The reward of each turn of one episode that counts, in order. */
 export type EarnedTurns = {
   /** Index in `trajectory.turns`; aligned with `rewards`. */
   readonly turns: readonly number[];
@@ -21,8 +26,9 @@ export type EarnedTurns = {
 };
 
 /**
- * Without rewards of turns the last turn earned the reward of the episode. A turn of which nothing is known earned nothing.
- * Throws a plain error when the entries are not aligned with the turns.
+ * Rewards of each turn. If the grade states none, the last turn earned the reward of the episode. A
+ * turn without a known reward earned nothing. Throws a plain error if the entries are not aligned
+ * with the turns.
  */
 export function earnedTurns(episode: Pick<Episode, "id" | "reward" | "grade" | "trajectory" | "events">): EarnedTurns {
   const discarded = discardedTurns(episode);
@@ -40,19 +46,23 @@ export function earnedTurns(episode: Pick<Episode, "id" | "reward" | "grade" | "
   return { turns, rewards };
 }
 
-/** What each turn and those after it earned; of a later turn `discount` times as much for each turn between. */
+/**
+ * Sum of the rewards of each turn and the turns after it; each turn between multiplies a later
+ * reward by `discount`.
+ */
 export function returnsToGo(rewards: readonly number[], discount: number): number[] {
   const returns = [...rewards];
   for (let at = returns.length - 2; at >= 0; at--) returns[at]! += discount * returns[at + 1]!;
   return returns;
 }
 
-/** Keeps a group whose returns hardly differ from being blown up. */
+/** Prevents huge advantages in a group whose returns hardly differ. */
 const epsilon = 1e-4;
 
 /**
- * One list for each episode, aligned with its turns. `normalize` divides by the root of the mean square of all of them: one scale
- * for the whole group, so that turns keep their proportions. Where nothing differs, every advantage is 0.
+ * One list for each episode, aligned with its turns. `normalize` divides by the root of the mean
+ * square of all of them: one scale for the whole group, so that turns keep their proportions. If
+ * all returns are equal, every advantage is 0.
  */
 export function turnAdvantages(
   episodes: readonly (readonly number[])[],
@@ -62,7 +72,7 @@ export function turnAdvantages(
   const longest = Math.max(0, ...returns.map((list) => list.length));
   const means = Array.from({ length: longest }, (_, at) => {
     const here = returns.map((list) => list[at] ?? 0);
-    // Sums of equal numbers are rounded; their mean is the number.
+    // Sums are rounded, so the mean of equal numbers is returned directly.
     if (here.every((one) => one === here[0])) return here[0]!;
     return here.reduce((sum, one) => sum + one, 0) / here.length;
   });

@@ -4,7 +4,7 @@ import type { Episode, Sample } from "../core/index.ts";
 import type { FinishedEpisode } from "../rollout/index.ts";
 import { weighSamples, type WeighOptions } from "./group-advantages.ts";
 
-/** Only what is read of it. */
+/** An episode with only the fields that are read. */
 function played(id: string, reward: number | null, ruleViolations = 0): FinishedEpisode {
   const grade = reward === null ? null : { reward, metrics: { ruleViolations }, log: "", info: new Map() };
   const episode = { id, reward, grade } as Partial<Episode> as Episode;

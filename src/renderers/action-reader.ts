@@ -18,13 +18,22 @@ export type ActionReaderOptions = {
   readonly stopTokenIds: readonly number[];
   readonly toolCallParser: ToolCallParser;
   readonly reasoningParser: ReasoningParser | null;
-  /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
+  /**
+   * "tokens": a marker counts only as its own token. "text": markers are read as servers' text
+   * parsers read them.
+   */
   readonly parseMode: "tokens" | "text";
-  /** Text that parsers see before an action, and the stop token after it. `null`: they see the action without the stop token. */
+  /**
+   * Text that parsers see before an action, and the stop token after it. `null` if they see the
+   * action without the stop token.
+   */
   readonly frame: string | null;
   /** Recover calls from near-misses, reported as "repaired"; never in an incomplete action. Default false. */
   readonly repair?: boolean;
-  /** Parsers of other formats: calls that repair mode carries out where a whole answer is written in one of them. Default: none. */
+  /**
+   * Parsers of other formats: repair mode carries out calls if a whole answer is written in one of
+   * them. Default: none.
+   */
   readonly otherParsers?: readonly ToolCallParser[];
 };
 
@@ -56,7 +65,8 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
         ? parseAnyCalls(toolCallParser, normalText, { tools, repair })
         : toolCallParser.parse(normalText, { tools, repair });
     const isEmpty = parse.calls.length + parse.problems.length === 0 && pythonStrip(parse.content) === "";
-    // A block that its format leaves out where it has no end is neither thought nor answer, and may have been a call.
+    // A block that its format omits if it does not end is neither thought nor answer, and may have
+    // been a call.
     const isLost = isEmpty && stop !== "" && (frame !== null || reasoning === "");
     return {
       reasoning: reasoning === "" ? null : reasoning,
@@ -66,7 +76,10 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     };
   };
 
-  /** A call in another format, where nothing was read: a problem, or, in repair mode and with one reading only, the call. */
+  /**
+   * Reports a call in another format as a format error, if nothing else was read; in repair mode,
+   * returns the call if there is only one reading.
+   */
   const withOtherFormat = (action: ParsedAction, { tools, turn }: ActionContext, repair: boolean): ParsedAction => {
     const isSpoofed = action.problems.some(({ code }) => code === "spoofed-marker");
     if (action.toolCalls.length > 0 || isSpoofed || (action.problems.length > 0 && !repair)) return action;
@@ -99,7 +112,7 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     const asText = read(text, { ...context, stop, repair });
     const disguised = options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded, markers }) : null;
     if (disguised === null) return { text, ...asText, isTerminated };
-    // A disguise is as long as what it hides.
+    // A disguise is as long as the text that it hides.
     const disguisedText = disguised.text.slice(0, context.textEnd);
     const asTokens = mapStrings(read(disguisedText, { ...context, stop, repair }), (hidden) =>
       disguised.reveal(hidden),
@@ -124,8 +137,9 @@ function numbered(calls: readonly DetectedCall[], turn: number): ParsedAction["t
 }
 
 /**
- * Reasoning of an action. White space beside tags is layout that templates write and servers pass on: it belongs neither to the
- * reasoning nor to what is said, and an opening tag behind it still opens the reasoning.
+ * Reasoning of an action. White space beside tags is layout that templates write and servers pass
+ * on: it belongs neither to the reasoning nor to the content, and an opening tag after it still
+ * opens the reasoning.
  */
 function splitAction(parser: ReasoningParser, text: string): ReasoningSplit {
   if (!parser.hasTags) return parser.split(text);
@@ -195,7 +209,7 @@ function disguiseMarkers(
   return { text, spoofed, reveal };
 }
 
-/** For each first character of a marker a private character that the text does not use. */
+/** Maps the first character of each marker to a private character that the text does not use. */
 function standIns(text: string, markers: readonly string[]): Map<string, string> {
   const chosen = new Map<string, string>();
   let code = 0xe000;

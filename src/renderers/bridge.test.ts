@@ -19,13 +19,16 @@ import { testTokenizers } from "./tokenizers.test-helper.ts";
 addAllFormats();
 
 const appendOnly = ["qwen2.5-instruct", "qwen3-instruct-2507"];
-/** Need ../shared/models. */
+/** Families that need ../shared/models. */
 const hybrid = models === null ? [] : ["qwen3", "qwen3-rev2"];
 
 describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenizer) => {
-  // Checking means encoding whole histories again, which is slow for real vocabularies.
+  // A check encodes whole histories again, which is slow with real vocabularies.
   const settings = { seed: 3, numRuns: tokenizer.name === "readable" ? 60 : 15 };
-  /** Tokens have no lone surrogates and some tokenizers normalize, so text is compared as tokens can hold it. */
+  /**
+   * Tokens have no lone surrogates and some tokenizers normalize, so strings are compared after
+   * encoding and decoding.
+   */
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
   test.each(appendOnly)("%s: bridged tokens are the template's, when actions are encoded canonically", (family) => {
@@ -52,7 +55,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
           let all: readonly number[] = [];
           play(renderer, conversation, { tokenizer, sample }, ({ tokens, messages }) => {
             all = [...tokens];
-            // Sampled text need not be in the normal form that encoding gives.
+            // Sampled text may differ from the normal form that encoding gives.
             const expected = asDecoded(templateText(family, messages, conversation.tools));
             expect(tokenizer.decode(tokens).normalize()).toBe(expected.normalize());
           });
@@ -71,7 +74,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
       fc.assert(
         fc.property(conversations(actions), (conversation) => {
           play(neverRefusing(renderer), conversation, { tokenizer }, ({ tokens, messages }) => {
-            // The template of the 2507 models is this one without its treatment of thinking.
+            // The template of the 2507 models equals this one without its treatment of thinking.
             const kept = templateText("qwen3-instruct-2507", messages, conversation.tools);
             expect(tokenizer.decode(tokens)).toBe(asDecoded(kept));
           });
@@ -237,7 +240,10 @@ function recordingRefusals(renderer: Renderer, refused: boolean[]): Renderer {
   };
 }
 
-/** User words that look like a tool result count as one for the template; the rule below is about people's words. */
+/**
+ * The template takes a user's text that looks like a tool result for one; the rule below is about
+ * real user messages.
+ */
 function withoutDisguise(conversation: Conversation): Conversation {
   const plain = (message: Message): Message =>
     message.role === "user" ? { ...message, content: message.content.replaceAll("<tool_response>", "") } : message;
@@ -248,7 +254,10 @@ function withoutDisguise(conversation: Conversation): Conversation {
   };
 }
 
-/** A person's words strip the thinking of all turns since the last such words; tool results leave everything. */
+/**
+ * A user message removes the thinking of all turns since the previous user message; tool results
+ * remove nothing.
+ */
 function expectedRefusals(conversation: Conversation): boolean[] {
   let hasThought = false;
   return conversation.steps.map(({ action, answers }) => {

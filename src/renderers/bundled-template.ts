@@ -1,11 +1,13 @@
-// The chat template that we wrote ourselves, for the models that this package trains and for demonstrations.
+// The chat template that we wrote ourselves, for the models that this package trains and for
+// demonstrations.
 
-/** The sentence of the bundled template in whose place an instruction on tools goes. */
+/** The sentence of the bundled template that an instruction on tools replaces. */
 export const bundledToolSentence = "Use a tool when it helps.";
 
 /**
- * The chat template of the models that this package trains, as it goes into their tokenizer_config.json: ChatML with tools, in
- * the format of the family "qwen3-instruct-2507" but for its sentences, which are our own.
+ * The chat template of the models that this package trains, as written to their
+ * tokenizer_config.json: ChatML with tools, in the format of the family "qwen3-instruct-2507"
+ * except for its sentences, which are our own.
  */
 export const bundledChatTemplate = `
 {%- set first = messages[0] if messages else none -%}

@@ -1,13 +1,14 @@
-// Calls read back out of what was sampled. The loop's history holds an action as the text that the model wrote; some templates
-// refuse that text, or need the name or the id of the call to write its result, and so must be shown calls as structure.
-// A bridge then extends only where the template writes those calls exactly as they were sampled.
+// Reads calls back from sampled text. The loop's history holds an action as the text that the model
+// wrote; some templates refuse that text, or need the name or the id of the call to write its
+// result, and so must be given calls as structure. A bridge then extends only if the template
+// writes those calls exactly as they were sampled.
 
 import { type AssistantMessage, type Message, type Tool, type ToolCall, toolFromDefinition } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { reasoningParser, toolCallParser, writtenCallIds } from "../parsers/on-demand.ts";
 import { type RendererFamily, shortestHistory, wireMessage } from "./renderer-family.ts";
 
-/** Parsers look for calls only where there are tools; all names pass. */
+/** Parsers look for calls only if there are tools; this one accepts all names. */
 const anyTool: readonly Tool[] = [toolFromDefinition(new Map([["function", new Map([["name", "any"]])]]))];
 
 type ReadBack = { readonly calls: readonly ToolCall[]; readonly rest: string };
@@ -28,8 +29,9 @@ function readCalls(
 }
 
 /**
- * For templates whose results must follow a structured call, bearing its id. `parser`: the name of the parser that reads it. `always`: false where calls that no result
- * follows may stay text.
+ * Restates calls for templates whose results must follow a structured call and bear its id.
+ * `parser`: the name of the parser that reads it. `always`: false if calls that no result follows
+ * may stay text.
  */
 export function restateCalls(parser: string, { always }: { readonly always: boolean }): RendererFamily["restate"] {
   return (messages) => {
@@ -62,12 +64,15 @@ function structure(message: AssistantMessage, parser: string): AssistantMessage 
   return calls.length === 0 ? message : { ...message, content: rest, toolCalls: calls };
 }
 
-/** The id that the model wrote where it is one that Mistral's templates take, as the strictest; else one by the call's place. */
+/**
+ * The model's own id if Mistral's templates, the strictest, accept it; else one made from the
+ * call's place.
+ */
 function callId(written: string | null, place: number): string {
   return written !== null && /^[A-Za-z0-9]{9}$/.test(written) ? written : String(place).padStart(9, "0");
 }
 
-/** The place of the call that a result answers, out of our own ids (`call_3_0`). */
+/** The place of the call that a result answers, read from one of our own ids (`call_3_0`). */
 function placeOf(id: string | null): number | null {
   const place = id === null ? undefined : /^call_\d+_(\d+)$/.exec(id)?.[1];
   return place === undefined ? null : Number(place);
@@ -75,11 +80,15 @@ function placeOf(id: string | null): number | null {
 
 const ownId = (place: number): string => `call_${place}`;
 
-/** gpt-oss: the template refuses channel tags in contents; thinking, content and one call each have their own place. */
+/**
+ * Reads an answer of gpt-oss: the template refuses channel tags in contents; thinking, content and
+ * one call have fields of their own.
+ */
 function readHarmony(message: AssistantMessage): AssistantMessage {
   const { content } = message;
   if (message.toolCalls.length > 0 || !content.includes("<|channel|>")) return message;
-  // The prompt opened the message, and the stop token that closed it is not part of the text: a call's if it ends with one.
+  // The prompt opened the message, and its stop token is not part of the text: that of a call if it
+  // ends with one.
   const header = content.slice(content.lastIndexOf("<|channel|>"), content.lastIndexOf("<|message|>"));
   const end = header.includes(" to=") ? "<|call|>" : "<|return|>";
   const { reasoning, normalText } = reasoningParser("gpt-oss").split(`<|start|>assistant${content}${end}`);
@@ -103,7 +112,10 @@ export function harmonyMessage(message: Message): JsonObject {
 
 const minimaxThinkEnd = "</mm:think>";
 
-/** MiniMax: results are closed with the name of the call. A call inside thinking is a thought. */
+/**
+ * Reads an answer of MiniMax: results are closed with the name of the call. A call inside thinking
+ * is a thought.
+ */
 function readMinimax(message: AssistantMessage): AssistantMessage {
   if (message.toolCalls.length > 0) return message;
   const tagAt = message.content.lastIndexOf(minimaxThinkEnd);
@@ -117,7 +129,10 @@ export function minimaxMessage(message: Message): JsonObject {
   return wireMessage(message.role === "assistant" ? readMinimax(message) : message);
 }
 
-/** A stand-in with the last action, where results bear something of the calls before them. */
+/**
+ * A stand-in with the last action, for templates whose results repeat parts of the calls before
+ * them.
+ */
 function withLastCalls(
   read: (message: AssistantMessage) => AssistantMessage,
   content: string,
@@ -134,13 +149,16 @@ function withLastCalls(
 export const harmonyStandIn = withLastCalls(readHarmony, "");
 export const minimaxStandIn = withLastCalls(readMinimax, "!");
 
-/** The last action as it is: `restateCalls` reads it. */
+/** The last action unchanged: `restateCalls` reads it. */
 export const mistralStandIn: RendererFamily["standIn"] = (history) => {
   const [question, answer] = shortestHistory;
   return [question, history.findLast(({ role }) => role === "assistant") ?? answer];
 };
 
-/** DeepSeek opens the section of results with the first ones after `isReset`, so a stand-in has results where the history had. */
+/**
+ * DeepSeek opens the section of results at the first results after `isReset`, so a stand-in needs
+ * results if the history had them.
+ */
 export function standInAfterResults(isReset: (message: Message) => boolean): RendererFamily["standIn"] {
   return (history) => {
     const start = history.findLastIndex(isReset) + 1;

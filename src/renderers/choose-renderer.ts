@@ -1,5 +1,5 @@
-// Which facts go with a model's chat template: by its text, never by the model's name. Of a template that is not in the table the
-// facts are detected; a family can always be named.
+// Chooses the facts that go with a model's chat template: by its text, never by the model's name.
+// For a template that is not in the table the facts are detected; a family can always be named.
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";

@@ -1,4 +1,5 @@
-// What a detected template does with calls, results and unfinished answers, and what the doctor says of it.
+// Behaviour of a detected template on calls, results and unfinished answers, and the doctor's
+// findings about it.
 
 import { describe, expect, test } from "vitest";
 
@@ -36,7 +37,7 @@ const json = `{{ '<tool_call>\n{"name": "' + c.function.name + '", "arguments": 
 const template = (body: string): string => `${shownTools}{% for m in messages %}${body}{% endfor %}${tail}`;
 const plain = "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}";
 const calls = `{% if m.tool_calls %}{{ '<|im_start|>assistant\n' }}{% for c in m.tool_calls %}${json}{% endfor %}{{ '<|im_end|>\n' }}{% else %}${plain}{% endif %}`;
-/** Results are written with the structured call that they answer, and nowhere else. */
+/** Results are written only together with the structured call that they answer. */
 const resultsBehindCalls = template(
   `{% if m.role != 'tool' %}${calls}{% if m.tool_calls %}{% for r in messages %}{% if r.role == 'tool' %}{{ '<|im_start|>tool\n' + r.content + '<|im_end|>\n' }}{% endif %}{% endfor %}{% endif %}{% endif %}`,
 );
@@ -257,7 +258,7 @@ describe("an answer that was cut off inside its reasoning", () => {
     const keeping = rendererFor("qwen3", tokenizer, { ...given, historyPolicy: "keep-reasoning" });
     expect(bridged(keeping, ended)).toBe(`\n</think>\n\n<|im_end|>${rest}`);
     expect(bridged(keeping, "<think>\nYes\n</think>\n\nIt is<|im_end|>")).toBe(rest);
-    // A branch begins with what the template writes of the closed thought.
+    // A branch begins with the template's own form of the closed thought.
     const branching = rendererFor("qwen3", tokenizer, { ...given, historyPolicy: "branch" });
     expect(bridged(branching, ended)).toContain("rewrites message 1");
     const messages = [question, said(`<think>\nLet me${branching.unclosedThought!("<think>\nLet me")}`), next];

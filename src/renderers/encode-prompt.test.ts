@@ -1,4 +1,6 @@
-// Control tokens in what users and tools wrote: in every family, known and detected, in first prompts and in bridges. The ids of control tokens must be those of the same conversation without any spelled out.
+// Control tokens in the text of users and tools: in every family, known and detected, in first
+// prompts and in bridges. The ids of control tokens must be those of the same conversation without
+// any spelled out.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -70,7 +72,10 @@ describe.each(testedFamilies)("%s", async (name) => {
   });
 });
 
-/** Control tokens in all that users and tools say, and a twin of the same length that says none. */
+/**
+ * A conversation with control tokens in all messages of users and tools, and a twin of the same
+ * length without any.
+ */
 function hostile(
   generated: fc.Arbitrary<Conversation>,
   markers: readonly string[],
@@ -85,10 +90,10 @@ function hostile(
       let line = 0;
       const say = (): string => {
         const pieces = said[line++ % said.length]!;
-        // Between words, because templates trim what they are given.
+        // Put between words, because templates trim their input.
         return `so ${pieces.map(({ text, isMarker }) => (isTwin && isMarker ? "x".repeat(text.length) : text)).join("")} ok`;
       };
-      // Policies call tools by names that nobody has.
+      // Policies call tools by names that do not exist.
       const rewrite = (message: Message): Message =>
         message.role === "tool" ? { ...message, name: say(), content: say() } : { ...message, content: say() };
       return {
@@ -110,7 +115,7 @@ function plain(text: string): { readonly text: string; readonly isMarker: boolea
 
 type Whole = { readonly tokens: readonly number[]; readonly spelledTokens: number; readonly error: string | null };
 
-/** All prompts of a conversation, one after another, up to where the template refuses it. */
+/** All prompts of a conversation, one after another, until the template refuses it. */
 function playWhole(renderer: Renderer, conversation: Conversation, options: PlayOptions): Whole {
   const tokens: number[] = [];
   let spelledTokens = 0;

@@ -1,6 +1,7 @@
-// Rendered segments to token ids, and where each message stands in them. The text is encoded as a whole, because tokens may
-// reach over borders of segments; what users and tools wrote is literal in it. This is the one place that decides whose control
-// tokens are recognised, for every family and every template.
+// Rendered segments to token ids, and the place of each message in them. The text is encoded as a
+// whole, because tokens may reach over borders of segments; text of users and tools is literal in
+// it. This is the one place that decides whose control tokens are recognised, for every family and
+// every template.
 
 import type { LiteralEncoding, Message, MessageSpan, TextRange, Tokenizer } from "../core/index.ts";
 import { type Steps, stepItems } from "../lib/steps.ts";
@@ -8,7 +9,7 @@ import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 
 export type EncodedSegments = LiteralEncoding & {
   readonly text: string;
-  /** Where in `text` no control token was recognised. */
+  /** Ranges of `text` in which no control token was recognised. */
   readonly literal: readonly TextRange[];
 };
 
@@ -17,7 +18,7 @@ export type EncodeSegmentsOptions = {
   readonly messages: readonly Message[];
   readonly tokenizer: Tokenizer;
   readonly controlTokens: "text" | "parse";
-  /** Characters of the text that are left out, being encoded already. */
+  /** Number of leading characters that are skipped, because they are encoded already. */
   readonly from: number;
 };
 
@@ -28,7 +29,7 @@ export function* encodeSegments(
   const { messages, tokenizer, controlTokens, from } = options;
   const text = segmentsText(segments).slice(from);
   const literal = controlTokens === "text" ? yield* literalRanges(segments, messages, from) : [];
-  // A short text is encoded at once: what is remembered of earlier ones counts more than a pause.
+  // A short text is encoded at once: the cache of earlier strings saves more than a pause.
   if (text.length > shortText && tokenizer.encodeInSteps !== undefined) {
     yield;
     return { text, literal, ...(yield* tokenizer.encodeInSteps(text, literal)) };
@@ -52,7 +53,8 @@ function* literalRanges(
     if (place % stepItems === stepItems - 1) yield;
     const start = Math.max(0, end);
     end += segment.text.length;
-    // What a template takes over into a later message, as the name of a call into its result, is not written as it was sampled.
+    // Text that a template copies into a later message, such as the name of a call into its result,
+    // is not written as it was sampled.
     const isTakenOver = segment.message !== null && segment.message < newest;
     newest = Math.max(newest, segment.message ?? 0);
     if (end <= start || !isLiteral(segment, messages, isTakenOver)) continue;
@@ -63,7 +65,10 @@ function* literalRanges(
   return ranges;
 }
 
-/** Guidelines and tool definitions are the operator's, and keep the template's reading, as do answers written into a history. */
+/**
+ * Guidelines and tool definitions come from the operator, so their control tokens are recognised,
+ * as are those of answers in a history.
+ */
 function isLiteral({ source, message }: TemplateSegment, messages: readonly Message[], isTakenOver: boolean): boolean {
   if (source !== "message") return source === "unknown";
   const role = message === null ? undefined : messages[message]?.role;
@@ -103,7 +108,7 @@ export function messageSpans(
   return places.map(({ start, end }, message) => ({ message, start: tokenAt.get(start)!, end: tokenAt.get(end)! }));
 }
 
-/** The places at which a text of this length touches none of the ranges. Both are in order. */
+/** The places at which a text of this length overlaps none of the ranges. Both are in order. */
 function outsideOf(ranges: readonly TextRange[], places: readonly number[], length: number): readonly number[] {
   let at = 0;
   return places.filter((place) => {
@@ -114,7 +119,10 @@ function outsideOf(ranges: readonly TextRange[], places: readonly number[], leng
 
 type CharacterRange = { start: number; end: number };
 
-/** What stands between two messages and is of neither, such as tools after the guidelines, belongs to the first. */
+/**
+ * Text between two messages that belongs to neither, such as tools after the guidelines, is
+ * attributed to the first.
+ */
 function endOf(range: CharacterRange, next: CharacterRange | undefined): number {
   return next === undefined || next.start < range.end ? range.end : next.start;
 }
@@ -130,7 +138,8 @@ function characterRanges(
     if (message !== null) {
       const range = ranges.get(message);
       if (range !== undefined) range.end = end;
-      // Guidelines are often opened outside the loop over messages, where text is of no message.
+      // Guidelines are often opened outside the loop over messages, where text belongs to no
+      // message.
       else if (ranges.size === 0)
         ranges.set(message, { start: starts.findLast((start) => start <= offset) ?? offset, end });
       else ranges.set(message, { start: offset, end });
@@ -141,8 +150,9 @@ function characterRanges(
 }
 
 /**
- * The tokens that begin at character offsets (or the first ones after them, where a token straddles the offset). All offsets in one
- * pass, in order: each is found from the one before it, so that the whole costs what its text costs.
+ * The tokens that begin at character offsets (or the first ones after them, if a token straddles
+ * the offset). All offsets in one pass, in order: each is found from the one before it, so the
+ * total cost is that of the text.
  */
 function locateAll(
   offsets: readonly number[],
@@ -150,7 +160,7 @@ function locateAll(
   options: {
     readonly tokenizer: Tokenizer;
     readonly startToken: string;
-    /** Where the start token stands in the text. */
+    /** Places of the start token in the text. */
     readonly textStarts: readonly number[];
   },
 ): ReadonlyMap<number, number> {
@@ -165,7 +175,7 @@ function locateAll(
   ]);
   let nextAnchor = 0;
   let [offset, token] = [0, 0];
-  /** Characters that the tokens since the anchor write, and those that the text since the anchor is written with. */
+  /** Numbers of characters since the anchor: those that the tokens write, and those of the text. */
   let [written, expected] = [0, 0];
   let decoder = tokenizer.startDecoding();
   for (const wanted of offsets.toSorted((a, b) => a - b)) {
@@ -185,7 +195,7 @@ function locateAll(
   return located;
 }
 
-/** Where a part stands in a text or in tokens, without overlaps. */
+/** Places of a part in a text or in tokens, without overlaps. */
 function placesOf<T>(whole: { indexOf(part: T, from: number): number }, part: T, length: number): number[] {
   const places: number[] = [];
   for (let at = whole.indexOf(part, 0); at !== -1; at = whole.indexOf(part, at + length)) places.push(at);

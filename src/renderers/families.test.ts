@@ -1,5 +1,6 @@
-// What every family promises, whatever its template does: prompts are the template's, and a bridge appends exactly what the
-// template writes for the new messages after the whole history, or follows the named history policy.
+// Properties of every family, for any template: prompts are the template's, and a bridge appends
+// exactly what the template writes for the new messages after the whole history, or follows the
+// named history policy.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -52,7 +53,7 @@ describe.each([...familiesAtHand, ...encoders.keys()])("%s", async (name) => {
     words,
     fc.constantFrom(sample.call, `Well.\n${sample.call}`, ...(sample.thought === null ? [] : [sample.thought])),
   );
-  // Templates that look for a person's words refuse conversations that have none.
+  // Templates that look for a user's text refuse conversations without any.
   const generated = conversations(actions).map((conversation) => ({
     ...conversation,
     opening: conversation.opening.map((message) => ({
@@ -79,7 +80,7 @@ describe.each([...familiesAtHand, ...encoders.keys()])("%s", async (name) => {
   describe.each(tokenizers)("with tokenizer $name", (tokenizer) => {
     const create = (options: RendererOptions): Renderer =>
       createTemplateRenderer(family, tokenizer, { chatTemplate, ...options });
-    // Every step compares whole prompts, which costs more with a vocabulary to search.
+    // Every step compares whole prompts, which costs more with a large vocabulary.
     const numRuns = tokenizer.name === "bytes" ? 20 : 8;
     const stop = (action: string): number | null =>
       sample.callEnd === undefined || action !== sample.call ? null : tokenizer.tokenId(sample.callEnd);
@@ -176,7 +177,7 @@ describe.each([...familiesAtHand, ...encoders.keys()])("%s", async (name) => {
 
 const movesToFront = /moves message 2 to the front$/;
 
-/** Templates that put system messages elsewhere or refuse them. */
+/** Outcomes of templates that move system messages or refuse them. */
 const systemOutcome: Readonly<Record<string, RegExp>> = {
   "qwen3.5": /^System message must be at the beginning/,
   "qwen3.6": /^System message must be at the beginning/,
@@ -195,7 +196,7 @@ function assistant(content: string): Message {
   return { role: "assistant", content, reasoning: null, toolCalls: [] };
 }
 
-/** Tool results as a person's words. */
+/** Tool results as user messages. */
 function asWords(answers: readonly Message[]): readonly Message[] {
   return answers.slice(0, 1).map(({ content }) => ({ role: "user", content }));
 }
@@ -209,7 +210,7 @@ function outcomeOf(bridge: () => ReturnType<Renderer["bridge"]>): string {
   }
 }
 
-/** Where a family opens its thinking in the generation prompt, a call comes after the closing tag. */
+/** Puts a call after the closing tag, for families whose generation prompt opens the thinking. */
 function afterThought(thought: string | null, call: string): string {
   return thought === null ? call : thought.replace("Hello!", () => call);
 }
@@ -231,7 +232,8 @@ function checkedBridge(renderer: Renderer, { family, tokenizer, kwargs, chatTemp
       const result = renderer.bridge(input);
       if (result.type === "refused") return result;
       const { messages, tools, newMessages, lastAction } = input;
-      // Where tools and the system's words would move, the stream is that of a conversation without them.
+      // If tools and the system message would move, the stream is that of a conversation without
+      // them.
       const isMoved = familySamples[family.name]?.movesTools === true;
       const first = isMoved && messages[0]?.role === "system" ? 1 : 0;
       const whole = [...messages.slice(first), ...newMessages];

@@ -1,5 +1,6 @@
-// The known model families, a table: one row per published chat template. The templates themselves are in the model folders;
-// rows say what a template does not: tokens, parsers, how it treats history. To add one, see CONTRIBUTING.md.
+// The known model families, a table: one row per published chat template. The templates themselves
+// are in the model folders; rows state facts that a template does not: tokens, parsers, its
+// treatment of history. To add one, see CONTRIBUTING.md.
 
 import { ConfigurationError } from "../core/index.ts";
 import {
@@ -29,7 +30,9 @@ const thinking = { ...chatMl, reasoningParser: "qwen3" } as const;
 const hybrid = { ...thinking, thinkingVariable: "enable_thinking" } as const;
 const tagged = { toolCallParser: "qwen3_coder" } as const;
 
-/** What was sampled is written back trimmed, so a history with blanks around an answer is rewritten. */
+/**
+ * The templates write answers back trimmed, so a history with blanks around an answer is rewritten.
+ */
 const llama = {
   ...familyDefaults,
   specialTokens: new Map([["bos_token", "<|begin_of_text|>"]]),
@@ -95,7 +98,7 @@ const lfm2 = {
   toolCallParser: "lfm2",
 } as const;
 
-/** For templates that refuse or leave out results unless their calls are structured. */
+/** Facts for templates that refuse or omit results unless their calls are structured. */
 const behindCalls = (parser: string) => ({
   restate: restateCalls(parser, { always: false }),
   standIn: mistralStandIn,
@@ -121,7 +124,10 @@ const laguna = {
   thinkingVariable: "enable_thinking",
 } as const;
 
-/** Results are written behind structured calls only, and some revisions open them in the message of the call. */
+/**
+ * Results are written only after structured calls, and some revisions open them in the message of
+ * the call.
+ */
 const gemma4 = {
   ...familyDefaults,
   specialTokens: new Map([["bos_token", "<bos>"]]),
@@ -142,7 +148,8 @@ const rows: readonly RendererFamily[] = [
   {
     ...appending,
     name: "qwen3-instruct-2507",
-    // The last one is the bundled template, the one before it what it was before it had sentences of its own.
+    // The last one is the bundled template, the one before it its earlier version without sentences
+    // of our own.
     fingerprints: ["65b40f304f91638b", "1c4c6e4edbaaeec9", "0328c6e75fb83faa"],
     isBundledFormat: true,
   },
@@ -196,7 +203,7 @@ const rows: readonly RendererFamily[] = [
     fingerprints: ["a231deb8d1331f27"],
     stopTokens: ["<|im_end|>", "<|end_of_text|>"],
     toolCallParser: "hermes",
-    // How it writes later turns depends on the system message.
+    // The form of later turns depends on the system message.
     standIn: (history) => [...history.slice(0, 1).filter(({ role }) => role === "system"), ...shortestHistory],
   },
   {

@@ -1,21 +1,28 @@
-// What models of each family write, for the properties of renderers: their marker tokens, a thought and a call. A table.
+// Output of models of each family, for the properties of renderers: their marker tokens, a thought
+// and a call. A table.
 
 export type FamilySample = {
-  /** Tokens of the family beside those its description names. */
+  /** Tokens of the family in addition to those in its description. */
   readonly markers: readonly string[];
-  /** An action that thinks and then answers, as sampled after the generation prompt; `null`: the family does not think. */
+  /**
+   * An action that thinks and then answers, as sampled after the generation prompt; `null` if the
+   * family does not think.
+   */
   readonly thought: string | null;
   /** A call of `find_order` with `order_id` "#W1". */
   readonly call: string;
-  /** What ends a call, where that is another token than what ends words. */
+  /** Token that ends a call, if it is not the one that ends an answer. */
   readonly callEnd?: string;
-  /** True when the template refuses tool results that follow no call. Default false. */
+  /** True if the template refuses tool results that follow no call. Default false. */
   readonly needsCallBeforeResults?: boolean;
-  /** True when the template refuses more tool results than calls. Default false. */
+  /** True if the template refuses more tool results than calls. Default false. */
   readonly countsResults?: boolean;
-  /** True when the template moves the tools and the system's words to the newest question, which a stream leaves where they are. */
+  /**
+   * True if the template moves the tools and the system message to the newest question; a stream
+   * leaves them where they are.
+   */
   readonly movesTools?: boolean;
-  /** True when the template does not close an answer of blanks only. */
+  /** True if the template does not close an answer of only blanks. */
   readonly leavesBlankOpen?: boolean;
 };
 

@@ -1,4 +1,4 @@
-// What gpt-oss writes as a call and no parser reads: it is a problem, wherever in the answer it stands.
+// Calls of gpt-oss that no parser reads: each is a format error, at any place in the answer.
 
 import { expect, test } from "vitest";
 

@@ -1,4 +1,4 @@
-// The renderer of a rollout, with the parsers that it needs and no others.
+// Loads the renderer of a rollout, with only the parsers that it needs.
 
 import type { Renderer } from "../core/index.ts";
 import { loadReasoningParser, loadToolCallParser, responseTemplateName } from "../parsers/on-demand.ts";
@@ -16,14 +16,14 @@ export async function loadRenderer(
   options: RendererOptions & DetectFamilyOptions,
 ): Promise<Renderer> {
   const known = family === null ? knownFamily(options.chatTemplate) : familyNamed(family, options.chatTemplate);
-  // Repair carries out calls in the formats of other families, too.
+  // Repair also carries out calls in the formats of other families.
   if (known === null || options.repair === true) (await import("../parsers/all-formats.ts")).addAllFormats();
   const { toolCallParser, reasoningParser } = options;
   const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
   // A response template has a loader of its own.
   const named = (...names: readonly (string | null | undefined)[]): string[] =>
     names.filter((name) => typeof name === "string").filter((name) => name !== responseTemplateName);
-  // The family's own parsers read its history, whichever read its actions.
+  // The family's own parsers read its history, even if others read its actions.
   const calls = named(known?.toolCallParser, toolCallParser);
   const reasoning = named(known?.reasoningParser, chosenReasoning);
   await Promise.all([...calls.map(loadToolCallParser), ...reasoning.map(loadReasoningParser)]);

@@ -1,5 +1,5 @@
-// Messages that a chat template leaves out. A tool result or a question that is not in the prompt never reaches the model, and
-// nothing else in an episode would tell.
+// Detects messages that a chat template omits. A tool result or a question that is not in the
+// prompt never reaches the model, and nothing else in an episode would show it.
 
 import { AttributedError, type Message } from "../core/index.ts";
 import type { TemplateSegment } from "./chat-template.ts";
@@ -9,8 +9,9 @@ import type { TemplateSegment } from "./chat-template.ts";
 const visible = /[^\s\x1c-\x1f\x85]/;
 
 /**
- * Place of the first user or tool message with text of which the rendering has nothing; `null` if there is none. A message counts
- * as shown where a part of its content is written, where something computed from it is, or where its whole text occurs.
+ * Place of the first user or tool message whose text is missing from the rendering; `null` if there
+ * is none. A message counts as shown if a part of its content is written, if something computed
+ * from it is, or if its whole text occurs.
  */
 export function lostMessage(segments: readonly TemplateSegment[], messages: readonly Message[]): number | null {
   const shown = new Set<number>();
@@ -30,7 +31,10 @@ export function lostMessage(segments: readonly TemplateSegment[], messages: read
   return null;
 }
 
-/** Whether a text that was taken from a message is of its content, perhaps as JSON, and not its role, its name or its call's id. */
+/**
+ * True if a text that was taken from a message is part of its content, perhaps as JSON, and not its
+ * role, its name or its call's id.
+ */
 function isContent(text: string, message: Message): boolean {
   const part = text.trim();
   const others: readonly (string | null)[] =
@@ -38,7 +42,7 @@ function isContent(text: string, message: Message): boolean {
   return part !== "" && (!others.includes(part) || message.content.trim() === part);
 }
 
-/** The failure of a rollout whose template leaves out message `place`. */
+/** The failure of a rollout whose template omits message `place`. */
 export function lostMessageError(family: string, place: number, { role }: Message): AttributedError {
   return new AttributedError({
     boundary: "renderer",

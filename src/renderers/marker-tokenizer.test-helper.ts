@@ -1,5 +1,6 @@
-// Tokenizers for families whose own is not at hand: one token a byte, or the small ChatML vocabulary, and the family's markers
-// on top. What a renderer promises about tokens can be proven with them, whatever words a real vocabulary has.
+// Tokenizers for families whose own is not available: one token per byte, or the small ChatML
+// vocabulary, plus the family's markers. A renderer's promises about tokens can be proven with
+// them, as they hold for any vocabulary.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";
 import { createTokenizer } from "../tokenizers/index.ts";
 
-/** One token a byte and one a marker. */
+/** One token per byte and one per marker. */
 export async function byteTokenizer(markers: readonly string[]): Promise<Tokenizer> {
   const vocabulary = Object.fromEntries(byteCharacters().map((character, byte) => [character, byte]));
   const tokenizerJson = {
@@ -23,7 +24,9 @@ export async function byteTokenizer(markers: readonly string[]): Promise<Tokeniz
   return createTokenizer("bytes", { tokenizerJson, tokenizerConfig: null });
 }
 
-/** The small ChatML vocabulary with its merges, and one token more a marker; `null` without ../shared. */
+/**
+ * The small ChatML vocabulary with its merges, plus one token per marker; `null` without ../shared.
+ */
 export async function mergingTokenizer(markers: readonly string[]): Promise<Tokenizer | null> {
   const folder = sharedFolder("models", "tiny-chatml");
   if (folder === null) return null;

@@ -15,7 +15,10 @@ import { testTokenizers } from "./tokenizers.test-helper.ts";
 
 addAllFormats();
 
-/** Families whose messages all open with `<|im_start|>` and a role, and whose prompt ends with just that. */
+/**
+ * Families whose messages all open with `<|im_start|>` and a role, and whose prompt ends with just
+ * those.
+ */
 const chatMl = ["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2"].filter((name) =>
   testedFamilies.includes(name),
 );
@@ -42,7 +45,7 @@ describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (to
         expect(rest).toBe("<|im_start|>assistant\n");
         expect(asDecoded(text).endsWith(shown.join("") + rest)).toBe(true);
         messages.forEach((message, index) => {
-          // Nothing of empty guidelines stands in the text, so nothing says where they are.
+          // Empty guidelines leave no text, so their place is unknown.
           if (message.role === "assistant" || (message.role === "system" && message.content === "")) return;
           expect(shown[index]).toContain(asDecoded(message.content.trim()));
           const role = message.role === "tool" ? "user" : message.role;

@@ -1,5 +1,6 @@
-// The renderers without the formats of tool calls, the detection of families and the audit of templates: `loadRenderer` loads what one
-// renderer needs. The other functions find only what is loaded.
+// The renderers without the formats of tool calls, the detection of families and the audit of
+// templates: `loadRenderer` loads the parts that one renderer needs. The other functions find only
+// parts that are loaded.
 
 export { bundledChatTemplate, bundledToolSentence } from "./bundled-template.ts";
 export {

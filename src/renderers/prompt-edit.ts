@@ -9,7 +9,10 @@ import type { RendererFamily } from "./renderer-family.ts";
 export type PromptEdit = {
   readonly replace: string;
   readonly with: string;
-  /** What happens when the template does not write the text: the default "refuse" throws, "skip" leaves the template as it is. */
+  /**
+   * Reaction when the template does not write the text: the default "refuse" throws, "skip" leaves
+   * the template as it is.
+   */
   readonly whenMissing?: "refuse" | "skip";
 };
 
@@ -33,11 +36,11 @@ export function applyPromptEdits(
 }
 
 /**
- * Throws a `ConfigurationError` for an edit that would change nothing, unless it says "skip": its text would be missing
- * without a trace.
+ * Throws a `ConfigurationError` for an edit that would change nothing, unless it says "skip":
+ * otherwise nothing would show that its text is missing.
  */
 export function checkPromptEdits({ family, template, context }: EditedTemplate, edits: readonly PromptEdit[]): void {
-  // The probe gives tools, which some templates refuse: it is made only where its outcome counts.
+  // The probe gives tools, which some templates refuse, so it runs only if its outcome counts.
   if (edits.every(({ whenMissing }) => whenMissing === "skip")) return;
   const tools = fromPlain([
     { type: "function", function: { name: "probe", description: "", parameters: { type: "object", properties: {} } } },

@@ -19,7 +19,7 @@ export const testedFamilies: readonly string[] = rendererFamilyNames.filter(
     rendererFamily(name).isBundledFormat || (models !== null && existsSync(join(models, name, "chat_template.jinja"))),
 );
 
-/** The first file with a template of a family; `undefined`: there is none. */
+/** The first file with a template of a family; `undefined` if none exists. */
 function templateFile(name: string): string | undefined {
   const unpacked = join(repositoryRoot(), "build", "templates");
   const files = [name, ...rendererFamily(name).fingerprints].map((file) => join(unpacked, `${file}.jinja`));
@@ -32,13 +32,16 @@ export const familiesAtHand: readonly string[] = rendererFamilyNames.filter(
   (name) => rendererFamily(name).isBundledFormat || templateFile(name) !== undefined,
 );
 
-/** Of a family; the bundled one where there is none, in tests that are skipped then or take any template. */
+/**
+ * Template of a family; the bundled one if there is none, in tests that are then skipped or accept
+ * any template.
+ */
 export function publishedTemplate(name: string): string {
   const file = templateFile(name);
   return file === undefined ? bundledChatTemplate : readFileSync(file, "utf8");
 }
 
-/** Of our own making: leaves the thinking of earlier turns out, as Qwen3's does. */
+/** A template of our own that drops the thinking of earlier turns, as Qwen3's does. */
 export const thinkingTemplate = readFileSync(join(repositoryRoot(), "examples", "thinking-template.jinja"), "utf8");
 
 /** The renderer of a family with its published template. */

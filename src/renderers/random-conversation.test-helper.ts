@@ -1,5 +1,6 @@
-// Random conversations for the properties of renderers: hostile words, several tool results, actions that end or are cut
-// off. Helpers build what a renderer must show from the family's template alone.
+// Random conversations for the properties of renderers: hostile strings, several tool results,
+// actions that end or are truncated. Helpers build the expected rendering from nothing but the
+// family's template.
 
 import fc from "fast-check";
 
@@ -87,7 +88,9 @@ export const thinkingActions: fc.Arbitrary<string> = fc
 /** The local time of every test. */
 export const testTime = "2026-01-15T12:00:00";
 
-/** What the family's own template writes for these messages, with the generation prompt. */
+/**
+ * Segments that the family's own template writes for these messages, with the generation prompt.
+ */
 export function templateSegments(
   family: string | RendererFamily,
   messages: readonly Message[],
@@ -132,7 +135,10 @@ export type PlayOptions = {
   readonly stop?: (action: string) => number | null;
 };
 
-/** Plays a conversation through a renderer, appending what its bridge gives; calls `onTurn` after each bridge. */
+/**
+ * Runs a conversation through a renderer, appending the tokens of its bridge; calls `onTurn` after
+ * each bridge.
+ */
 export function play(
   renderer: Renderer,
   conversation: Conversation,

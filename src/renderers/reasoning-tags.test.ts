@@ -1,4 +1,4 @@
-// The reasoning of every family whose parser we have is found in replies of models behind an API, too.
+// The reasoning tags of every family's parser are also found in replies of API models.
 
 import { expect, it } from "vitest";
 import { splitReasoning } from "../lib/reasoning.ts";

@@ -1,54 +1,70 @@
-// What the renderer must know of a model family beside its chat template: its tokens, how its template treats history, and
-// which parsers read its output. Data, and functions only where data do not do; `template-renderer.ts` does the work.
+// Facts about a model family that the renderer needs in addition to its chat template: its tokens,
+// how its template treats history, and which parsers read its output. Data, and functions only
+// where data are not enough; `template-renderer.ts` does the work.
 
 import type { Message, ToolCall } from "../core/index.ts";
 import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 
 export type RendererFamily = {
   readonly name: string;
-  /** Of the published chat templates that the row describes; see `templateFingerprint`. */
+  /**
+   * Fingerprints of the published chat templates that the row describes; see `templateFingerprint`.
+   */
   readonly fingerprints: readonly string[];
-  /** True when the bundled ChatML template writes the family's format, so that none has to be given. */
+  /** True if the bundled ChatML template writes the family's format, so that none must be given. */
   readonly isBundledFormat: boolean;
-  /** A token that opens messages and stands nowhere else in rendered text unless a message spells it out. */
+  /**
+   * A token that opens messages and occurs nowhere else in rendered text unless a message spells it
+   * out.
+   */
   readonly startToken: string;
-  /** The token that ends an action. `null`: none of its own; an action ends with the token that opens the next message. */
+  /**
+   * The token that ends an action. `null` if an action ends with the token that opens the next
+   * message.
+   */
   readonly endToken: string | null;
-  /** Further tokens that end an action and after which nothing is missing. */
+  /** Further tokens that end an action; nothing is missing after them. */
   readonly otherEnds: readonly string[];
-  /** What the template writes between the end token and the next message. */
+  /** Text that the template writes between the end token and the next message. */
   readonly closing: string;
-  /** Tokens that stop sampling, the end token first; those the tokenizer lacks are left out. */
+  /** Tokens that stop sampling, the end token first; those that the tokenizer lacks are omitted. */
   readonly stopTokens: readonly string[];
   /**
-   * "append-only": adding messages never changes the text before them, and an action is written back as it was sampled.
-   * "rewrites": one of both may fail. "unproven": nothing is known, so every bridge compares whole renderings and refuses
-   * where the text before has changed.
+   * "append-only": adding messages never changes the text before them, and an action is written
+   * back as it was sampled. "rewrites": one of both may fail. "unproven": nothing is known, so
+   * every bridge compares whole renderings and refuses if the earlier text has changed.
    */
   readonly history: "append-only" | "rewrites" | "unproven";
-  /** Name of the parser of its reasoning; `null`: the family does not think. */
+  /** Name of the parser of its reasoning; `null` if the family does not think. */
   readonly reasoningParser: string | null;
   /** Name of the parser of its calls. */
   readonly toolCallParser: string;
   /**
-   * Why that parser: "family": the row's; "named": the caller's; "written": it reads the call that the template writes; "marked":
-   * what it looks for occurs in the template; "assumed": the template writes no calls and shows no tools. "unread": no parser is
-   * known for the calls of this template, and nothing reads them.
+   * Reason for that parser: "family": the row names it; "named": the caller does; "written": it
+   * reads the call that the template writes; "marked": its markers occur in the template;
+   * "assumed": the template writes no calls and shows no tools. "unread": no parser is known for
+   * the calls of this template, and nothing reads them.
    */
   readonly toolCallBasis: "family" | "named" | "written" | "marked" | "assumed" | "unread";
-  /** The template's variable that turns thinking on and off; `null`: there is none. */
+  /** The template's variable that turns thinking on and off; `null` if it has none. */
   readonly thinkingVariable: "enable_thinking" | "thinking" | null;
-  /** `bos_token`, ... as the template reads them, where the model folder gives none. */
+  /** `bos_token`, ... as the template reads them, if the model folder gives none. */
   readonly specialTokens: JsonObject;
-  /** What the template is given as `tools` when there are none: an empty list where it cannot do without. */
+  /**
+   * Value that the template is given for `tools` when there are none: an empty list if it requires
+   * one.
+   */
   readonly noTools: JsonValue;
-  /** Messages, one for one, as the template can read them: for templates that depend on the messages around one. */
+  /**
+   * Converts messages, one for one, to a form that the template can read: for templates that depend
+   * on the messages around one.
+   */
   readonly restate: (messages: readonly Message[]) => readonly Message[];
   /** Our message, restated, in the shape that the template reads. */
   readonly wire: (message: Message) => JsonObject;
   /**
-   * For parsers that must see a whole message: what the prompt has opened it with. They then see the stop token too. `null`:
-   * they see what was sampled, without the stop token.
+   * The prompt's opening of an action, for parsers that must see a whole message. They then see the
+   * stop token, too. `null` if they see only the sampled text, without the stop token.
    */
   readonly actionFrame: string | null;
   /**
@@ -63,7 +79,10 @@ export function wireMessages(family: RendererFamily, messages: readonly Message[
   return family.restate(messages).map((message) => family.wire(message));
 }
 
-/** A message in the OpenAI wire shape. Absent parts are left out: templates tell a missing key from a null. */
+/**
+ * A message in the OpenAI wire shape. Absent parts are omitted: templates tell a missing key from a
+ * null.
+ */
 export function wireMessage(message: Message): JsonObject {
   const wire: JsonObject = new Map<string, JsonValue>([
     ["role", message.role],
@@ -71,7 +90,7 @@ export function wireMessage(message: Message): JsonObject {
   ]);
   if (message.role === "assistant") {
     if (message.reasoning !== null) {
-      // Templates read the one name or the other; transformers gives both.
+      // Templates read one name or the other; transformers gives both.
       wire.set("reasoning_content", message.reasoning);
       wire.set("thinking", message.reasoning);
     }
@@ -84,7 +103,7 @@ export function wireMessage(message: Message): JsonObject {
   return wire;
 }
 
-/** The same with its content as a list of parts, for templates that write nothing of a text. */
+/** The same with its content as a list of parts, for templates that write nothing for a text. */
 export function wireMessageInParts(message: Message): JsonObject {
   const text = new Map<string, JsonValue>([
     ["type", "text"],
@@ -93,7 +112,7 @@ export function wireMessageInParts(message: Message): JsonObject {
   return new Map<string, JsonValue>([...wireMessage(message), ["content", message.content === "" ? [] : [text]]]);
 }
 
-/** Servers decode the arguments before a template sees them; text that is no JSON stays text. */
+/** Servers decode the arguments before a template sees them; text that is not JSON stays text. */
 function wireCall(call: ToolCall): JsonObject {
   const body: JsonObject = new Map<string, JsonValue>([
     ["name", call.name],
@@ -115,13 +134,13 @@ function decodeArguments(text: string): JsonValue {
   }
 }
 
-/** A question and an answer: enough where templates look only at the message right before. */
+/** A question and an answer: enough for templates that look only at the previous message. */
 export const shortestHistory: readonly [Message, Message] = [
   { role: "user", content: "?" },
   { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
 ];
 
-/** What holds for most families. */
+/** Defaults that hold for most families. */
 export const familyDefaults = {
   fingerprints: [],
   isBundledFormat: false,

@@ -1,5 +1,6 @@
-// The renderer of a chat template with what is known of its family: whole prompts by the template, later turns by a bridge that
-// encodes only what is new, actions by the family's parsers. Generated text is never encoded again.
+// The renderer of a chat template with the known facts of its family: whole prompts by the
+// template, later turns by a bridge that encodes only new text, actions by the family's parsers.
+// Generated text is never encoded again.
 
 import type {
   BridgeInput,
@@ -36,8 +37,8 @@ import { compiledTemplate, unlessRefused } from "./template-text.ts";
 
 export type RendererOptions = {
   /**
-   * The model's chat template, a Jinja program or an encoder. Default: the bundled one, for families in its format; the others have to be
-   * given theirs.
+   * The model's chat template, a Jinja program or an encoder. Default: the bundled one, for
+   * families in its format; the others require one.
    */
   readonly chatTemplate?: TemplateSource;
   /** `bos_token`, `eos_token`, ... of the model's tokenizer_config.json. Default: the family's. */
@@ -45,38 +46,46 @@ export type RendererOptions = {
   /** Changes to the text of the template itself, never to that of a message. Default none. */
   readonly promptEdits?: readonly PromptEdit[];
   /**
-   * What happens where the template rewrites history. Default "keep-reasoning": history is only appended to, against the
-   * template. Append-only families rewrite nothing, so for them "branch" is about actions that ended with another stop token
-   * than the template writes: by default those are appended to and named (`TemplateDeviation`). Families whose history is
-   * unproven always branch.
+   * Reaction where the template rewrites history. Default "keep-reasoning": history is only
+   * appended to, against the template. Append-only families rewrite nothing, so for them "branch"
+   * only concerns actions that ended with another stop token than the template writes: by default
+   * those are appended to and named (`TemplateDeviation`). Families whose history is unproven
+   * always branch.
    */
   readonly historyPolicy?: "keep-reasoning" | "branch";
-  /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
+  /**
+   * Turns thinking on or off, if the family's template has the switch. Default: the template's own
+   * setting.
+   */
   readonly thinking?: boolean;
   /**
-   * Variables of the chat template by name, such as `reasoning_effort`: what servers take as `chat_template_kwargs`. The template must
-   * read each of them. Default none.
+   * Variables of the chat template by name, such as `reasoning_effort`; servers take them as
+   * `chat_template_kwargs`. The template must read each of them. Default none.
    */
   readonly templateKwargs?: JsonObject;
-  /** Local time for templates that write the date: ISO without a zone. Default: when the renderer is made. */
+  /**
+   * Local time for templates that write the date: ISO without a zone. Default: the time at which
+   * the renderer is made.
+   */
   readonly now?: string;
   /** Name of the tool-call parser, or "response_template". Default: the family's. */
   readonly toolCallParser?: string;
   /** Name of the reasoning parser, "response_template" or "none". Default: the family's. */
   readonly reasoningParser?: string;
   /**
-   * Makes the parsers of the checkpoint's own response template (`responseTemplateParsers`), which are used where they are named, and for
-   * calls and thoughts where no tool-call parser is known for the chat template. Default: it has none.
+   * Makes the parsers of the checkpoint's own response template (`responseTemplateParsers`), which
+   * are used if they are named, and for calls and thoughts if no tool-call parser is known for the
+   * chat template. Default: the checkpoint has none.
    */
   readonly responseTemplate?: () => ResponseTemplateParsers;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
   readonly parseMode?: "tokens" | "text";
-  /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
+  /** Vocabulary size as in `Renderer`, from `ModelFolder`. Default: that of the tokenizer. */
   readonly vocabularySize?: number;
   /**
-   * What a control token is that the content of a user or tool message spells out. Default "text": the characters that it is
-   * written with, so that an echo of `<|im_end|>` ends no turn. "parse": the token, as servers that encode a whole rendering
-   * read it.
+   * Meaning of a control token that the content of a user or tool message spells out. Default
+   * "text": the characters of its spelling, so that an echo of `<|im_end|>` does not end a turn.
+   * "parse": the token, as servers that encode a whole rendering read it.
    */
   readonly controlTokens?: "text" | "parse";
   /** Recover calls from near-misses, each reported as the problem "repaired". Default false, as in SGLang. */
@@ -99,12 +108,15 @@ export function createTemplateRenderer(
   const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
-  // Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does.
+  // If nothing is known about a template, only comparing renderings is safe, and "branch" does
+  // that.
   const policies = { "append-only": "append-only", rewrites: options.historyPolicy ?? "keep-reasoning", unproven: "branch" } as const; // prettier-ignore
   const historyPolicy = policies[family.history];
   const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
 
-  /** The only place that encodes: segments of these messages, or what follows so many characters of them. */
+  /**
+   * The only place that encodes: segments of these messages, or their text after `from` characters.
+   */
   function* encode(
     segments: readonly TemplateSegment[],
     messages: readonly Message[],
@@ -150,7 +162,7 @@ export function createTemplateRenderer(
     return {
       tokens,
       text,
-      // Found when they are read: that costs as much as encoding, and few read them.
+      // Computed on first read: spans cost as much as encoding, and few callers read them.
       get spans() {
         const prompt = { segments, text, literal, tokens };
         return (spans ??= messageSpans(prompt, { tokenizer, startToken, messageCount: messages.length }));
@@ -159,7 +171,7 @@ export function createTemplateRenderer(
     };
   }
 
-  /** The end token where an action lacks it. */
+  /** The end token, if the action lacks it. */
   const missingEnd = (lastAction: Uint32Array): string =>
     family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
@@ -167,8 +179,9 @@ export function createTemplateRenderer(
     token !== undefined && (stopTokenIds.includes(token) || endIds.includes(token));
 
   /**
-   * What an action lacks before the next message: what closes the thinking that it ends inside, and the end token. Where it has sampled
-   * its end inside the thinking, the end follows once more.
+   * Text that an action lacks before the next message: the closing tag of thinking in which it
+   * ends, and the end token. If it sampled its end inside the thinking, the end is written once
+   * more.
    */
   const missingAfter = (lastAction: Uint32Array): string => {
     const isEnded = isStop(lastAction.at(-1));
@@ -178,13 +191,19 @@ export function createTemplateRenderer(
     return thought + (family.endToken ?? "");
   };
 
-  /** A stop token that the template does not write where the action ends; `next` is what it opens the next message with. */
+  /**
+   * True for a stop token that the template does not write at the end of the action; `next` is the
+   * token that opens the next message.
+   */
   const isOtherEnd = (last: number | undefined, next: number | undefined): boolean => {
     if (last === undefined || !stopTokenIds.includes(last)) return false;
     return endId === null ? last !== next : !endIds.includes(last);
   };
 
-  /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
+  /**
+   * New messages after an action, rendered after a stand-in for the history: the cost depends only
+   * on the new messages.
+   */
   function* append({ messages, lastAction, newMessages }: BridgeInput): Steps<BridgeResult> {
     const standIn = family.standIn(messages);
     const shown = [...standIn, ...newMessages];
@@ -200,7 +219,8 @@ export function createTemplateRenderer(
       text: missingAfter(lastAction) + family.closing,
     };
     const { tokens, spelledTokens } = yield* encode([ending, ...segments.slice(end + 1)], shown);
-    // Where an action ends with the token that opens the next message, that token has been sampled already.
+    // If an action ends with the token that opens the next message, that token has been sampled
+    // already.
     const last = lastAction.at(-1);
     const isOpened = endId === null && tokens.length > 0 && tokens[0] === last;
     const deviation = isOtherEnd(last, tokens[0]) ? "other-end-token" : null;
@@ -214,7 +234,10 @@ export function createTemplateRenderer(
     return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens, spelledTokens, deviation };
   }
 
-  /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
+  /**
+   * Extends only if the template, given the new messages, still writes all that the policy saw and
+   * sampled.
+   */
   function* extendOrRefuse({ messages, tools, lastAction, newMessages }: BridgeInput): Steps<BridgeResult> {
     const before = segmentsText(yield* render(messages.slice(0, -1), tools));
     const seen = before + tokenizer.decode(lastAction);
@@ -241,7 +264,7 @@ export function createTemplateRenderer(
     frame: family.actionFrame,
     parseMode,
     repair,
-    // All formats are known where calls in other formats are carried out, and only there.
+    // Other formats are known only if their calls are carried out.
     otherParsers: repair ? otherFormatNames.map(toolCallParser) : [],
   });
 
@@ -264,7 +287,7 @@ export function createTemplateRenderer(
     inSteps: { renderPrompt, bridge },
     parseAction,
     unclosedThought: thoughtEnd,
-    // What is carried out as a call cannot have been shown as text.
+    // Text that may be carried out as a call must not be shown before.
     heldBack: (text) => (repair && mayBeOtherFormat(text) ? text.length : heldBack(text, calls.hints, reasoning)),
     decode: (tokens) => tokenizer.decode(tokens),
     startDecoding: () => tokenizer.startDecoding(),
@@ -281,8 +304,9 @@ function templateTextOf(family: RendererFamily, chatTemplate: TemplateSource | u
 }
 
 /**
- * Where the first `count` messages end, before the first text of a later one; what they give to later messages, such as the name
- * of a call to its result, does not count. `moved`: a message that the template writes before one of them.
+ * Index at which the first `count` messages end, before the first text of a later one; text that
+ * they pass to later messages, such as the name of a call to its result, does not count. `moved`: a
+ * message that the template writes before one of them.
  */
 export function historyEnd(
   segments: readonly TemplateSegment[],
@@ -296,14 +320,15 @@ export function historyEnd(
   return { end: before.findLastIndex(isOfHistory), moved: isMoved ? segments[firstNew]!.message : null };
 }
 
-/** What the template writes before an action. */
+/** The text that the template writes before an action. */
 function generationPrompt(segments: readonly TemplateSegment[]): string {
   return segmentsText(segments.slice(segments.findLastIndex(({ message }) => message !== null) + 1));
 }
 
 /**
- * What a text lacks that ends inside its thinking: the closing tag, in lines as templates write it. "" for other texts, and for
- * families whose thinking has no pair of tags. A call has ended the thinking that it stands in.
+ * The missing end of a text that stops inside its thinking: the closing tag, in lines as templates
+ * write it. "" for any other text, and for families whose thinking has no pair of tags. A call ends
+ * the thinking that contains it.
  */
 function thoughtEndOf(
   parser: ReasoningParser | null,
@@ -324,11 +349,14 @@ function thoughtEndOf(
 type ChosenParsers = {
   readonly toolCalls: ToolCallParser;
   readonly reasoning: ReasoningParser | null;
-  /** False where nothing is known that reads the calls of the template. */
+  /** False if no known parser reads the calls of the template. */
   readonly isKnown: boolean;
 };
 
-/** By name; without one the family's, or those of the checkpoint's own response template where no family's is known. */
+/**
+ * The parsers that the options name. Default: the family's, or those of the checkpoint's own
+ * response template if the family has no known one.
+ */
 function chosenParsers(family: RendererFamily, options: RendererOptions): ChosenParsers {
   const isUnread = family.toolCallBasis === "unread" && options.toolCallParser === undefined;
   const usesOwn = isUnread && options.responseTemplate !== undefined;
@@ -363,14 +391,14 @@ function unreadCallsError(family: string): ConfigurationError {
   );
 }
 
-/** Where the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
+/** If the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
 function openedReasoning(parser: ReasoningParser | null, prompt: string): ReasoningParser | null {
   const start = parser?.markers[0];
   if (parser === null || start === undefined || !prompt.trimEnd().endsWith(start)) return parser;
   return { ...parser, split: (text) => parser.split(text, { forceReasoning: true }) };
 }
 
-/** The name of the requested parser, `null` for "none"; without a request, the usual one. */
+/** The name of the requested parser, `null` for "none"; the usual one if none is requested. */
 export function chosenReasoningParser(requested: string | undefined, usual: string | null): string | null {
   if (requested === undefined) return usual;
   return requested === "none" ? null : requested;
@@ -404,7 +432,7 @@ function checkVocabulary(tokens: Uint32Array, vocabularySize: number, tokenizer:
   });
 }
 
-/** Variables of the options, the switch for thinking among them. */
+/** Variables of the options, including the switch for thinking. */
 function templateVariables(
   family: RendererFamily,
   known: readonly string[],

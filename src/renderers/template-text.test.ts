@@ -13,7 +13,7 @@ const renderer = rendererFor("qwen3-instruct-2507", createReadableTokenizer());
 const published = publishedRenderer("qwen3-instruct-2507", createReadableTokenizer());
 const template = new Template(bundledChatTemplate);
 
-/** As transformers hands messages to a template. */
+/** A message in the form in which transformers passes it to a template. */
 function toWire(message: Message): Record<string, unknown> {
   const calls = message.role === "assistant" ? message.toolCalls : [];
   const wireCalls = calls.map(({ name, argumentsText }) => ({ function: { name, arguments: argumentsText } }));
@@ -29,7 +29,10 @@ function expectEqual(messages: readonly Message[], tools: readonly Tool[]): void
   expect(withoutSentences(rendered)).toBe(withoutSentences(theirs));
 }
 
-/** But for what stands around the tools' definitions, where the bundled template has sentences of its own. */
+/**
+ * Removes the text around the tools' definitions, where the bundled template has sentences of its
+ * own.
+ */
 function withoutSentences(text: string): string {
   return text
     .replace(/(# Tools\n\n)[\s\S]*?(<tools>\n)/, "$1$2")

@@ -21,11 +21,17 @@ export function templateFingerprint(template: string): string {
   return [high, low].map((hash) => (hash >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
-/** The latest compiled templates by their text: a run makes many renderers of one, and compiling costs more than rendering. */
+/**
+ * The latest compiled templates by their text: a run makes many renderers of one, and compiling
+ * costs more than rendering.
+ */
 const compiled = new Map<string, ChatTemplate>();
 const maxCompiled = 8;
 
-/** The program of a chat template. Throws a `ConfigurationError` with the reason where it cannot be compiled. */
+/**
+ * The program of a chat template. Throws a `ConfigurationError` with the reason if it cannot be
+ * compiled.
+ */
 export function compiledTemplate(text: TemplateSource): ChatTemplate {
   if (typeof text !== "string") return text;
   const template = compiled.get(text) ?? unlessRefused(text, () => compileChatTemplate(text));
@@ -35,7 +41,10 @@ export function compiledTemplate(text: TemplateSource): ChatTemplate {
   return template;
 }
 
-/** What `run` returns. A template's own error, after `state`, is why no renderer can be made of it. */
+/**
+ * The result of `run`. If the template raises an error, throws the reason why no renderer can be
+ * made of it: `state`, then that error.
+ */
 export function unlessRefused<T>(text: TemplateSource, run: () => T, state = ""): T {
   try {
     return run();
@@ -54,7 +63,7 @@ export function templateRefusal(text: TemplateSource, state: string, cause?: Cha
   return new ConfigurationError(message, cause === undefined ? undefined : { cause });
 }
 
-/** What an unknown chat template is called; an encoder is called by its family. */
+/** Name of an unknown chat template; an encoder has the name of its family. */
 export function templateName(text: TemplateSource): string {
   return typeof text !== "string" ? text.family.name : `template-${templateFingerprint(text)}`;
 }

@@ -1,4 +1,4 @@
-// Variables of a chat template: which ones it reads, and what setting them does.
+// Variables of a chat template: the ones that it reads, and the effect of setting them.
 
 import { describe, expect, test } from "vitest";
 
@@ -34,7 +34,7 @@ describe("templateKwargs", () => {
     ];
     const lastAction = tokenizer.encode("yes<|im_end|>");
     const found = renderer.bridge({ messages, tools: [], lastAction, newMessages: question });
-    // The template does not write the closed thought into its history, so the rendering is another one.
+    // The template does not write the closed thought into its history, so the rendering differs.
     expect(found.type).toBe("refused");
   });
 

@@ -1,4 +1,5 @@
-// The tokenizers that the properties of renderers are checked with: readable ids always, real ones where they are at hand.
+// The tokenizers that the properties of renderers are checked with: readable ids always, real ones
+// if they are available.
 
 import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";

@@ -1,19 +1,20 @@
-// Which tools a model cannot call: their names do not come back out of a call as its chat template writes it. Found by writing such a
-// call and reading it, never by a list of characters: what a format takes is its parser's matter.
+// Finds tools that a model cannot call: their names do not come back from a call as its chat
+// template writes it. Found by writing such a call and reading it, never by a list of characters:
+// the parser decides what a format accepts.
 
 import type { AssistantMessage, Message, Renderer, Tokenizer } from "../core/index.ts";
 import { calledTool, reasoningParser, responseTemplateName, spelledCall } from "../parsers/on-demand.ts";
 
-/** Any format can write it. */
+/** A name that any format can write. */
 const plainName = "find_city";
 
 /**
- * Those of `names` whose calls are not read back. Empty where not even a call of a plain name is: then nothing is known of the
- * format. Never throws on a template.
+ * Those of `names` whose calls are not read back. Empty if even a call of a plain name is not: then
+ * nothing is known about the format. Never throws on a template.
  */
 export function unwritableNames(renderer: Renderer, tokenizer: Tokenizer, names: readonly string[]): readonly string[] {
   for (const write of [templateCalls(renderer), spelledCalls(renderer, tokenizer)]) {
-    // Where the prompt opens the thinking, an answer closes it first.
+    // If the prompt opens the thinking, an answer closes it first.
     const openings = [new Uint32Array(), tokenizer.encode(thoughtEnd(renderer))];
     const isReadBack = (name: string): boolean => {
       const tools = [calledTool(name)];
@@ -35,9 +36,12 @@ type WriteCalls = (name: string) => Iterable<Uint32Array>;
 
 const question: Message = { role: "user", content: "Where is it?" };
 
-/** Calls as the template writes those of the history. Templates differ in the ids that they take, and in whether a result must follow. */
+/**
+ * Calls as the template writes those of the history. Templates differ in the ids that they accept,
+ * and in whether a result must follow.
+ */
 function templateCalls(renderer: Renderer): WriteCalls {
-  // The prompt is that of another tool, so it is rendered once.
+  // The prompt names another tool, so that it is rendered only once.
   const tools = [calledTool(plainName)];
   const rendered = (messages: readonly Message[]) => {
     try {

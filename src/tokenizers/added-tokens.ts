@@ -1,22 +1,23 @@
-// Added tokens (`<|im_start|>`, `<think>`): texts that are cut out before anything else looks at the text, and never merge.
-// The rules are those of Hugging Face tokenizers: the leftmost match wins, of those the longest; `normalized` tokens are
-// looked for after normalizing, the others before.
+// Added tokens (`<|im_start|>`, `<think>`): strings that are cut out before any other step reads
+// the text, and never merge. The rules are those of Hugging Face tokenizers: the leftmost match
+// wins, among equals the longest; `normalized` tokens are searched after normalizing, the others
+// before.
 
 import type { TextRange } from "../core/index.ts";
 
-/** One entry of "added_tokens", its id settled. */
+/** One entry of "added_tokens", with its final id. */
 export type AddedToken = {
   readonly id: number;
   readonly content: string;
-  /** Matches only where no word character touches it. */
+  /** Matches only where no word character is adjacent. */
   readonly singleWord: boolean;
-  /** Takes the white space to its left with it. */
+  /** Includes the white space to its left. */
   readonly lstrip: boolean;
-  /** Takes the white space to its right with it. */
+  /** Includes the white space to its right. */
   readonly rstrip: boolean;
-  /** Looked for in the normalized text. */
+  /** Searched in the normalized text. */
   readonly normalized: boolean;
-  /** Left out by `skipSpecialTokens`. */
+  /** Omitted by `skipSpecialTokens`. */
   readonly special: boolean;
 };
 
@@ -25,12 +26,18 @@ const wordStart = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]/u;
 const space = /\p{White_Space}/u;
 const asciiWord = /\w/;
 
-/** Whether the token means something to a model beyond its text; runs of white space are ordinary text in many vocabularies. */
+/**
+ * True if the token means something to a model beyond its text; runs of white space are ordinary
+ * text in many vocabularies.
+ */
 export function isControlToken({ content }: { readonly content: string }): boolean {
   return /\P{White_Space}/u.test(content);
 }
 
-/** Ids that `skipSpecialTokens` leaves out: not those that decode as normalized text which is no longer the token's content. */
+/**
+ * Ids that `skipSpecialTokens` omits: not those that decode as normalized text that differs from
+ * the token's content.
+ */
 export function specialTokenIds(
   tokens: readonly AddedToken[],
   normalize: (text: string) => string,
@@ -39,24 +46,36 @@ export function specialTokenIds(
   return new Set(tokens.filter((token) => token.special && isKept(token)).map(({ id }) => id));
 }
 
-/** Ranges in which no control token is recognised, in order and without overlaps, and how many were spelled out there. */
+/**
+ * Ranges in which no control token is recognised, in order and without overlaps, and the number of
+ * tokens spelled out there.
+ */
 export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
 
-/** What a text is cut into: texts, with the place where each begins, and ids, in order. Texts are never empty. */
+/**
+ * Receiver of the parts of a text: strings, with the place where each begins, and ids, in order.
+ * Strings are never empty.
+ */
 export type CutTaker = {
   readonly text: (text: string, start: number) => void;
   readonly token: (id: number) => void;
 };
 
-/** How far a text has been cut. */
+/** Progress of cutting a text. */
 export type CutProgress = {
-  /** Where the next added token is looked for. */
+  /** Offset at which the next added token is searched. */
   at: number;
   /** Everything before this has been taken. */
   done: number;
-  /** The first literal range that does not end before the last match: matches come in order, so none is looked at twice. */
+  /**
+   * The first literal range that does not end before the last match: matches come in order, so no
+   * range is read twice.
+   */
   range: number;
-  /** The white space that a token took last: tokens may begin within it, and would look at all of it again. */
+  /**
+   * The white space that the last token included: tokens may begin within it, and would otherwise
+   * read all of it again.
+   */
   space: { readonly start: number; readonly end: number };
 };
 
@@ -64,7 +83,7 @@ export function uncut(): CutProgress {
   return { at: 0, done: 0, range: 0, space: { start: 0, end: 0 } };
 }
 
-/** Cuts a text at the added tokens that it was made for. */
+/** Cuts a text at its added tokens. */
 export class AddedTokenSplitter {
   readonly #tokens = new Map<string, AddedToken>();
   readonly #pattern: RegExp | null;
@@ -84,7 +103,7 @@ export class AddedTokenSplitter {
     this.splitSome(text, take, { literal, progress: uncut(), mostMatches: Infinity });
   }
 
-  /** Cuts on at the next so many matches; true at the end of the text. */
+  /** Continues to cut, at most at the next `mostMatches` matches; true at the end of the text. */
   splitSome(
     text: string,
     take: CutTaker,
@@ -108,7 +127,7 @@ export class AddedTokenSplitter {
       while (literal !== null && (literal.ranges[progress.range]?.end ?? Infinity) <= start) progress.range++;
       const touched = literal?.ranges[progress.range];
       if (literal !== null && touched !== undefined && touched.start < end && isControlToken(token)) {
-        // The beginning may be a token that was not written in literal text.
+        // The beginning may be a token that is outside literal text.
         token = touched.start <= start ? undefined : this.#longestWithin(text, start, touched.start);
         if (token === undefined) {
           literal.spelledTokens++;
@@ -146,7 +165,9 @@ function endOfSpace(text: string, start: number, progress: CutProgress): number 
   return end;
 }
 
-/** The ranges within a part of the text, counted from its beginning. A long prompt has many of both. */
+/**
+ * The ranges within a part of the text, relative to its beginning. A long prompt has many of both.
+ */
 export function rangesWithin(ranges: readonly TextRange[], start: number, length: number): readonly TextRange[] {
   const within: TextRange[] = [];
   for (let at = firstEndingAfter(ranges, start); at < ranges.length; at++) {
@@ -157,7 +178,7 @@ export function rangesWithin(ranges: readonly TextRange[], start: number, length
   return within;
 }
 
-/** By halving: ranges are in order. */
+/** Binary search, as ranges are in order. */
 function firstEndingAfter(ranges: readonly TextRange[], place: number): number {
   let [low, high] = [0, ranges.length];
   while (low < high) {
@@ -168,12 +189,15 @@ function firstEndingAfter(ranges: readonly TextRange[], place: number): number {
   return low;
 }
 
-/** Characters before a border that are normalized again to find what composes across it. */
+/**
+ * Number of characters before a border that are normalized again to find what composes across it.
+ */
 const composedCharacters = 64;
 
 /**
- * The same ranges in the normalized text; a border in the middle of what is composed may be off by what is composed. Each border
- * is found from the one before it, so that the whole costs what its text costs, however many ranges there are.
+ * The same ranges in the normalized text; a border within a composed sequence may be off by that
+ * sequence. Each border is found from the one before it, so the total cost is that of the text, for
+ * any number of ranges.
  */
 export function normalizedRanges(
   text: string,
@@ -183,7 +207,8 @@ export function normalizedRanges(
   let known = { offset: 0, place: 0 };
   const place = (offset: number): number => {
     if (offset === known.offset) return known.place;
-    // Both lengths count what a normalizer puts before a text, such as the mark of SentencePiece.
+    // Both lengths include the prefix that a normalizer adds to a text, such as the mark of
+    // SentencePiece.
     const from = settledBefore(text, known.offset);
     const before = from === known.offset ? 0 : normalize(text.slice(from, known.offset)).length;
     const added = normalize(text.slice(from, offset)).length - before;
@@ -193,7 +218,10 @@ export function normalizedRanges(
   return ranges.map(({ start, end }) => ({ start: place(start), end: place(end) }));
 }
 
-/** A place near before `offset` that nothing composes across: before a letter or digit of ASCII, or the beginning. */
+/**
+ * A place shortly before `offset` that nothing composes across: before a letter or digit of ASCII,
+ * or the beginning.
+ */
 function settledBefore(text: string, offset: number): number {
   const nearest = Math.max(0, offset - composedCharacters);
   for (let at = offset - 1; at > nearest; at--) {

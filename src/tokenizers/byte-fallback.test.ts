@@ -1,5 +1,5 @@
-// SentencePiece-like BPE with byte tokens against what Hugging Face tokenizers makes of the same
-// definitions (recorded: see the first line of fixtures/byte-fallback-definitions.jsonl).
+// SentencePiece-like BPE with byte tokens, against the output of Hugging Face tokenizers for the
+// same definitions (recorded: see the first line of fixtures/byte-fallback-definitions.jsonl).
 
 import { readFileSync } from "node:fs";
 

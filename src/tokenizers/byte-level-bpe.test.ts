@@ -20,7 +20,7 @@ function decodeOneByOne(tokenizer: Tokenizer, ids: ArrayLike<number>): string {
 describe("ByteLevelBpe against recorded Hugging Face tokenizers", () => {
   test.each(definitionNames)("definition %s: every text and every list of ids agrees", async (name) => {
     const tokenizer = await ownTokenizer(name);
-    // Ours, though patterns of the test alone are bounded by the clock.
+    // Our own BPE reads the file, although patterns that only this test uses get a time limit.
     expect(() => readBpe(tokenizerJson(name), name)).not.toThrow();
     const records = encodings.filter((encoding) => encoding.definition === name);
     expect(records.length).toBeGreaterThan(40);

@@ -1,7 +1,8 @@
-// Byte-level byte-pair encoding, as Qwen, Llama 3, DeepSeek and gpt-oss use it: the tokenizer that our token accounting
-// stands on. Token for token what Hugging Face tokenizers gives for the same definition, without its post-processing (no
-// BOS) and its truncation; characters assigned by the very latest Unicode versions may differ, because tables differ. Not a
-// reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
+// Byte-level byte-pair encoding, as Qwen, Llama 3, DeepSeek and gpt-oss use it: the tokenizer that
+// our token accounting relies on. Token for token equal to Hugging Face tokenizers for the same
+// definition, without its post-processing (no BOS) and its truncation; characters assigned by the
+// very latest Unicode versions may differ, because tables differ. Not a reader of files: see
+// `read-bpe.ts`. No `node:`, so it runs in a browser.
 
 import type { IncrementalDecoder, LiteralEncoding, TextRange, Tokenizer } from "../core/index.ts";
 import { copyIds } from "../lib/bytes.ts";
@@ -22,24 +23,28 @@ import { longestCopied, RecentStrings } from "./recent-strings.ts";
 import { type NormalForm, normalizeText, replaceLoneSurrogates, type SplitStep, splitText } from "./split-pattern.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 
-// What text encodes to, remembered. Words, because a conversation repeats them. And long stretches between added tokens: every
-// episode of a run begins with the same guidelines and tools, and encoding those costs more than all its turns.
+// Caches of text and its ids. Words, because a conversation repeats them. And long stretches
+// between added tokens: every episode of a run begins with the same guidelines and tools, and
+// encoding those costs more than all its turns.
 
-/** Lengths of words that are remembered, in UTF-16 units. Longer pieces hardly repeat. */
+/** Longest word that is cached, in UTF-16 units. Longer pieces hardly repeat. */
 const maxWordLength = longestCopied;
 /** Words per generation. Measured: 5.9 MB of tasks, calls and results of τ-bench retail have 3,600 different ones. */
 const wordGeneration = 16_384;
-/** Shorter stretches are cheap, and hardly any is seen twice; longer texts are documents, not prompts. */
+/**
+ * Lengths of cached stretches: shorter ones are cheap, and hardly any occurs twice; longer texts
+ * are documents, not prompts.
+ */
 const sectionLengths = { min: 512, max: 262_144 };
-/** Guidelines and tools of a dozen environments, and what passes by between them. */
+/** Room for guidelines and tools of a dozen environments, and for other text between them. */
 const sectionGeneration = 64;
 
-/** Everything that decides ids. */
+/** All data that decides ids. */
 export type BpeDefinition = {
-  /** All tokens, added ones included. */
+  /** All tokens, including added ones. */
   readonly tokens: ByteTable;
   readonly merges: MergeTable;
-  /** A piece that is a token needs no merges. */
+  /** True if a piece that is a token needs no merges. */
   readonly ignoreMerges: boolean;
   readonly normalForms: readonly NormalForm[];
   readonly steps: readonly SplitStep[];
@@ -57,12 +62,12 @@ export class ByteLevelBpe implements Tokenizer {
   readonly #specialIds: ReadonlySet<number>;
   /** 1 for ids of control tokens. */
   readonly #isControl: Uint8Array;
-  /** A bare number where a word is one id. */
+  /** A bare number if a word is one id. */
   readonly #words = new RecentStrings<number | readonly number[]>(wordGeneration);
   readonly #sections = new RecentStrings<Uint32Array>(sectionGeneration);
-  /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
+  /** Text of each id; `null` if it ends inside a character. Filled when an id first occurs. */
   #texts: (string | null | undefined)[] = [];
-  /** What ids decode to, until it is text. */
+  /** Buffer for the bytes of ids before they are decoded to text. */
   readonly #decoded = new Uint8Array(4096);
   #bytes = new Uint8Array(1024);
   #ids = new Uint32Array(1024);
@@ -106,7 +111,7 @@ export class ByteLevelBpe implements Tokenizer {
   }
 
   encodeInSteps(text: string, literal: readonly TextRange[]): Steps<LiteralEncoding> {
-    /** The scratch is free again when a step ends: others encode between two of them. */
+    /** The scratch is free at the end of a step: others encode between two steps. */
     const written = (write: () => void): Uint32Array => {
       this.#count = 0;
       write();
@@ -139,12 +144,12 @@ export class ByteLevelBpe implements Tokenizer {
 
   #finish(): Uint32Array {
     const ids = copyIds(this.#ids, this.#count);
-    // One huge text must not hold its memory for good.
+    // The memory for one huge text must not be kept for ever.
     if (this.#ids.length > 2 ** 20) this.#ids = new Uint32Array(1024);
     return ids;
   }
 
-  /** Ids that are no token decode to nothing. */
+  /** Ids that are not tokens decode to nothing. */
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
     const { tokens } = this.#definition;
     const skipped = options.skipSpecialTokens === true ? this.#specialIds : null;
@@ -172,7 +177,7 @@ export class ByteLevelBpe implements Tokenizer {
 
   startDecoding(): IncrementalDecoder {
     const { tokens } = this.#definition;
-    // Made whole at once: growing it by one late id would turn it into a slow dictionary.
+    // Allocated whole: growing it by one late id would turn it into a slow dictionary.
     if (this.#texts.length === 0) this.#texts = Array.from({ length: tokens.size });
     const joiner = new Utf8Joiner();
     return {
@@ -240,7 +245,10 @@ export class ByteLevelBpe implements Tokenizer {
     }
   }
 
-  /** Writes control tokens that merges have made as their bytes: no added token was to be recognised there. */
+  /**
+   * Writes control tokens that resulted from merges as their bytes, because no added token may be
+   * recognised there.
+   */
   #spellOut(from: number): void {
     const isControl = this.#isControl;
     let at = from;
@@ -288,7 +296,7 @@ export class ByteLevelBpe implements Tokenizer {
     return normalizeText(text, this.#definition.normalForms);
   }
 
-  /** Fills the scratch bytes; returns how many. */
+  /** Fills the scratch bytes; returns their number. */
   #writeUtf8(text: string): number {
     if (this.#bytes.length < text.length * 3) this.#bytes = new Uint8Array(text.length * 3);
     return writeUtf8(text, this.#bytes);

@@ -1,14 +1,18 @@
-// Byte-pair merging of one piece: starting from single bytes, the adjacent pair with the lowest rank merges first, the
-// leftmost of equals, until no pair merges. Two forms of the same rule: a plain scan for the short pieces that text is
-// made of, and a heap over a linked list for long ones, so that 20,000 equal characters cost milliseconds, not minutes.
+// Byte-pair merging of one piece: starting from single bytes, the adjacent pair with the lowest
+// rank merges first, the leftmost of equals, until no pair merges. Two forms of the same rule: a
+// plain scan for short pieces, which most text consists of, and a heap over a linked list for long
+// ones, so that 20,000 equal characters cost milliseconds, not minutes.
 
 import { finish, type Steps } from "../lib/steps.ts";
 import type { MergeTable } from "./byte-table.ts";
 
-/** Where the heap begins to win. Measured on random letters: a quarter slower at 64 bytes, a sixth faster at 128. */
+/**
+ * Length from which the heap is faster. Measured on random letters: a quarter slower at 64 bytes, a
+ * sixth faster at 128.
+ */
 const longPiece = 100;
 const noRank = 0x7fff_ffff;
-/** Bytes or merges of a long piece in one step. */
+/** Number of bytes or merges of a long piece per step. */
 const stepMerges = 4096;
 /** Heap keys are `rank * positions + position`, exact below 2^53. */
 const positions = 2 ** 32;
@@ -90,9 +94,12 @@ export class ByteMerger {
     const merges = this.#merges;
     const next = new Int32Array(length);
     const previous = new Int32Array(length);
-    /** Of the pair that begins here; `noRank` when it does not merge, or nothing begins here any more. */
+    /**
+     * Rank of the pair that begins here; `noRank` if it does not merge, or if no symbol begins here
+     * any more.
+     */
     const ranks = new Int32Array(length).fill(noRank);
-    // Every merge takes one symbol away and announces at most two pairs.
+    // Every merge removes one symbol and announces at most two pairs.
     const heap = new Heap(3 * length);
     const announce = (at: number): void => {
       const right = next[at] ?? length;

@@ -1,6 +1,7 @@
-// The tables of byte-level BPE: the printable stand-ins of bytes (GPT-2's choice, a fact of the format), the merges, and the
-// bytes of every token by id, packed, with the way back from bytes to id. Tokens of a byte-level vocabulary are bytes,
-// not text: many end in the middle of a character. Strings of the vocabulary file are not kept alive.
+// The tables of byte-level BPE: the printable stand-ins of bytes (GPT-2's choice, a fact of the
+// format), the merges, and the bytes of every token by id, packed, with a lookup from bytes to id.
+// Tokens of a byte-level vocabulary are bytes, not text: many end in the middle of a character.
+// Strings of the vocabulary file are not kept in memory.
 
 const emptySlot = -1;
 /** Integers per slot: left id, right id, rank, merged id. */
@@ -10,7 +11,7 @@ export class MergeTable {
   readonly #slots: Int32Array;
   readonly #mask: number;
 
-  /** Makes room for `count` merges. */
+  /** Allocates room for `count` merges. */
   constructor(count: number) {
     const capacity = 2 ** Math.ceil(Math.log2(Math.max(2, count * 2)));
     this.#mask = capacity - 1;
@@ -26,7 +27,7 @@ export class MergeTable {
     this.#slots[slot + 3] = merged;
   }
 
-  /** The place of a pair's merge, for `rankAt` and `mergedAt`; -1 when the pair does not merge. */
+  /** The place of a pair's merge, for `rankAt` and `mergedAt`; -1 if the pair does not merge. */
   find(left: number, right: number): number {
     const slot = this.#find(left, right);
     return this.#slots[slot] === emptySlot ? -1 : slot;
@@ -60,10 +61,16 @@ const printable = (byte: number): boolean =>
 /** The stand-in of each byte. */
 export const byteCharacters: readonly string[] = makeByteCharacters();
 
-/** The byte of each stand-in by UTF-16 unit; -1 for units that stand for none. Units from `length` upwards stand for none. */
+/**
+ * The byte of each stand-in by UTF-16 unit; -1 for other units. Units from `length` upwards are not
+ * stand-ins.
+ */
 const characterBytes: Int16Array = makeCharacterBytes();
 
-/** Writes the bytes that `text` stands for at `offset`; returns their number, or -1 when some character stands for none. */
+/**
+ * Writes the bytes that `text` stands for at `offset`; returns their number, or -1 if a character
+ * is not a stand-in.
+ */
 export function writeBytesOf(text: string, target: Uint8Array, offset: number): number {
   const length = text.length;
   for (let index = 0; index < length; index++) {
@@ -99,14 +106,14 @@ const missing = 0xffff_ffff;
 export class ByteTable {
   #bytes: Uint8Array;
   #used = 0;
-  /** Where the bytes of an id begin; `missing` for ids that are no token. */
+  /** Start of the bytes of an id; `missing` for ids that are not tokens. */
   readonly #starts: Uint32Array;
   readonly #lengths: Uint32Array;
   /** Hash slots that hold id + 1; 0 is empty. */
   readonly #slots: Uint32Array;
   readonly #mask: number;
 
-  /** For ids below `size`. */
+  /** `size`: all ids are below it. */
   constructor(size: number) {
     this.#bytes = new Uint8Array(size * 8);
     this.#starts = new Uint32Array(size).fill(missing);
@@ -124,7 +131,10 @@ export class ByteTable {
     return (this.#starts[id] ?? missing) !== missing;
   }
 
-  /** Adds a token that `find` will see. False, and nothing happens, when the id or the bytes are taken. */
+  /**
+   * Adds a token that `find` will see. Returns false, without any change, if the id or the bytes
+   * are taken.
+   */
   add(id: number, source: Uint8Array, start: number, end: number): boolean {
     const slot = this.#slotOf(source, start, end);
     if (this.#slots[slot] !== 0 || !this.addHidden(id, source, start, end)) return false;
@@ -132,7 +142,10 @@ export class ByteTable {
     return true;
   }
 
-  /** Adds a token that `find` will not see, because its name is not written in bytes. False when the id is taken. */
+  /**
+   * Adds a token that `find` will not see, because its name is not written in bytes. Returns false
+   * if the id is taken.
+   */
   addHidden(id: number, source: Uint8Array, start: number, end: number): boolean {
     if (this.has(id)) return false;
     const length = end - start;
@@ -144,17 +157,17 @@ export class ByteTable {
     return true;
   }
 
-  /** The id of the token with exactly these bytes; -1 when there is none. */
+  /** The id of the token with exactly these bytes; -1 if none has them. */
   find(source: Uint8Array, start: number, end: number): number {
     return (this.#slots[this.#slotOf(source, start, end)] ?? 0) - 1;
   }
 
-  /** The number of bytes of a token; 0 for ids that are none. */
+  /** The number of bytes of a token; 0 for ids that are not tokens. */
   lengthOf(id: number): number {
     return this.#lengths[id] ?? 0;
   }
 
-  /** Copies the bytes of a token; returns where the next one goes. */
+  /** Copies the bytes of a token; returns the offset after them. */
   copyTo(id: number, target: Uint8Array, offset: number): number {
     const start = this.#starts[id] ?? missing;
     if (start === missing) return offset;

@@ -1,9 +1,9 @@
-// How the tokenizers that this package trains split text before merges.
+// The pattern that splits text before merges, for the tokenizers that this package trains.
 
 /** Names of JSON Schema and of calls. They are never copied, so whole runs of JSON around them may become one token. */
 const schemaWords = "type|function|name|description|parameters|properties|required|object|string|integer|arguments";
 
-/** How text is cut before merges; first match first. */
+/** The pattern that cuts text before merges; the first alternative that matches wins. */
 export const chatSplitPattern = [
   String.raw`[{}\[\]"](?:[{}\[\]"]|[:,] |${schemaWords})*`,
   String.raw`#\p{Lu}`, // the marker of an id

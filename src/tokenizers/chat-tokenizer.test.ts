@@ -95,7 +95,7 @@ describe("trainChatTokenizer()", () => {
 
   test("stops early when no pair is frequent enough", async () => {
     const small = trainChatTokenizer(["ab ab ab", "cd"], { vocabularySize: 999 });
-    // "ab" and " ab": what occurs once is not merged.
+    // "ab" and " ab": a pair that occurs only once is not merged.
     expect((await createTokenizer("small", small)).vocabularySize).toBe(256 + 2 + chatTokens.length);
   });
 });

@@ -1,14 +1,15 @@
-// Trains the tokenizer of a small chat model that calls tools, and writes it as Hugging Face files. Byte-level BPE, so it
-// encodes any text; but how text is cut decides what a small model can copy. Ids, names and amounts must be the same
-// tokens wherever they stand, so digits go in pairs, and capitalised words and the marker of an id ("#W") never take the
-// space or the quote before them along. What is never copied may be long: the skeleton of JSON.
+// Trains the tokenizer of a small chat model that calls tools, and writes it as Hugging Face files.
+// Byte-level BPE, so it encodes any text; but the way text is cut decides what a small model can
+// copy. Ids, names and amounts must be the same tokens at any place, so digits go in pairs, and
+// capitalised words and the marker of an id ("#W") never include the space or the quote before
+// them. Text that is never copied may be long: the skeleton of JSON.
 
 import { bundledChatTemplate } from "../renderers/bundled-template.ts";
 import { byteCharacters } from "./byte-table.ts";
 import { chatSplitPattern } from "./chat-split-pattern.ts";
 import { splitText, translatePattern } from "./split-pattern.ts";
 
-/** Tokens that are cut out of text before anything else, in the order of their ids. */
+/** Tokens that are cut out of text before any other step, in the order of their ids. */
 export const chatTokens = [
   { text: "<|endoftext|>", isSpecial: true },
   { text: "<|im_start|>", isSpecial: true },
@@ -29,11 +30,11 @@ export type ChatTokenizerFiles = {
 };
 
 export type TrainChatTokenizerOptions = {
-  /** Most tokens, the 256 bytes and {@link chatTokens} included. */
+  /** Most tokens, including the 256 bytes and {@link chatTokens}. */
   readonly vocabularySize: number;
-  /** What a merge must occur at least. Default 2. */
+  /** Minimum number of occurrences of a merge. Default 2. */
   readonly minFrequency?: number;
-  /** What tokenizer_config.json gives as the longest sequence. Default 2,048. */
+  /** Longest sequence that tokenizer_config.json states. Default 2,048. */
   readonly contextLength?: number;
 };
 
@@ -109,33 +110,33 @@ function countPieces(texts: Iterable<string>): Map<string, number> {
 }
 
 type TrainedMerges = {
-  /** Bytes of each token: the 256 single bytes, then what the merges made, in order. */
+  /** Bytes of each token: the 256 single bytes, then the results of the merges, in order. */
   readonly tokens: readonly Uint8Array[];
   /** Pairs of token ids; the n-th makes token 256 + n. */
   readonly merges: readonly (readonly [left: number, right: number])[];
 };
 
 type TrainMergesOptions = {
-  /** Most tokens, the 256 bytes included; fewer come out when no pair is frequent enough. */
+  /** Most tokens, including the 256 bytes; fewer result if no pair is frequent enough. */
   readonly maxTokens: number;
-  /** A pair must stand in the text so often. Default 2. */
+  /** Minimum number of occurrences of a pair. Default 2. */
   readonly minFrequency?: number;
 };
 
 type Piece = { ids: number[]; readonly count: number };
 
 /**
- * Learns merges from pieces of text and how often each occurs. Ties go to the pair with the lower ids, so the same pieces
- * give the same merges, in whatever order they come.
+ * Learns merges from pieces of text and how often each occurs. Ties go to the pair with the lower
+ * ids, so the same pieces give the same merges in any order.
  */
 export function trainMerges(pieceCounts: ReadonlyMap<string, number>, options: TrainMergesOptions): TrainedMerges {
   const { maxTokens, minFrequency = 2 } = options;
   const encoder = new TextEncoder();
   const tokens = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
   const merges: [number, number][] = [];
-  /** By both ids in one number. */
+  /** Pairs by both ids, combined into one number. */
   const pairs = new Map<number, Pair>();
-  /** Counts the pairs of a piece in, or out (`sign` -1). */
+  /** Adds the pairs of a piece to the counts, or removes them (`sign` -1). */
   const count = (piece: Piece, sign: 1 | -1): void => {
     for (let index = 0; index + 1 < piece.ids.length; index++) {
       const [left, right] = [piece.ids[index]!, piece.ids[index + 1]!];
@@ -175,7 +176,7 @@ function mergeIn(ids: readonly number[], left: number, right: number, merged: nu
   return result;
 }
 
-/** How often a pair stands in the text, and in which pieces. */
+/** A pair of ids, with its number of occurrences in the text and the pieces that contain it. */
 type Pair = { readonly left: number; readonly right: number; count: number; readonly pieces: Set<Piece> };
 
 function isBetter(a: Pair, b: Pair): boolean {

@@ -1,6 +1,8 @@
-// Chooses a tokenizer: byte-level BPE where the definition is no more than that, else the one for every other kind. Kinds that are
-// not proven against Hugging Face tokenizers are refused by name: wrong ids would train a model silently. A file with regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
-// some text, and no analysis of patterns is both simple and sound.
+// Chooses a tokenizer: byte-level BPE if the definition needs no more than that, else the one for
+// every other kind. Kinds that are not proven against Hugging Face tokenizers are refused by name:
+// wrong ids would train a model silently. A file with unknown regular expressions gets a time
+// limit: JavaScript's engine backtracks, `(a+)+b` takes for ever on some text, and no analysis of
+// patterns is both simple and sound.
 
 import {
   AttributedError,
@@ -19,7 +21,10 @@ import { type PlainObject, UnsupportedPart } from "./tokenizer-json.ts";
 export type TokenizerDefinition = {
   /** The parsed tokenizer.json. */
   readonly tokenizerJson: unknown;
-  /** The parsed tokenizer_config.json; `null` when there is none. Ids and texts follow from tokenizer.json, so it is not read here. */
+  /**
+   * The parsed tokenizer_config.json; `null` if there is none. Ids and texts follow from
+   * tokenizer.json, so it is not read here.
+   */
   readonly tokenizerConfig: unknown;
 };
 
@@ -41,9 +46,10 @@ export class UnsupportedTokenizerError extends ConfigurationError {
 }
 
 /**
- * Makes a tokenizer from parsed files. Rejects with an {@link UnsupportedTokenizerError} for a kind that is not proven, and
- * with another `ConfigurationError` that names `source` (default: the name) for a file that is broken. `timeoutMs` bounds every encoding where the file has regular expressions that are not known; default
- * 10,000.
+ * Makes a tokenizer from parsed files. Rejects with an {@link UnsupportedTokenizerError} for a kind
+ * that is not proven, and with another `ConfigurationError` that names `source` (default: the name)
+ * for a file that is broken. `timeoutMs` bounds every encoding if the file has unknown regular
+ * expressions; default 10,000.
  */
 export async function createTokenizer(
   name: string,
@@ -77,7 +83,7 @@ async function chooseTokenizer(name: string, definition: TokenizerDefinition, so
     return new ByteLevelBpe(name, readBpe(definition.tokenizerJson, source));
   } catch (error) {
     if (!(error instanceof NotByteLevelBpe)) throw error;
-    // Loaded when needed: most models never need it.
+    // Loaded on demand: most models never need it.
     const { readTextTokenizer } = await import("./text-tokenizer.ts");
     try {
       return readTextTokenizer(name, definition.tokenizerJson, source);
@@ -87,7 +93,9 @@ async function chooseTokenizer(name: string, definition: TokenizerDefinition, so
   }
 }
 
-/** Of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains. */
+/**
+ * Patterns of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains.
+ */
 const published: ReadonlySet<string> = new Set([
   String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
   String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
@@ -100,7 +108,10 @@ const published: ReadonlySet<string> = new Set([
   chatSplitPattern,
 ]);
 
-/** Whether parts of a tokenizer.json have patterns that are not known. A `RangeError` for what is nested too deep. */
+/**
+ * True if parts of a tokenizer.json have unknown patterns. Throws a `RangeError` for parts that are
+ * nested too deep.
+ */
 function hasUnknownPattern(parts: readonly unknown[]): boolean {
   return parts.some((part) => patternsIn(part).some((pattern) => !published.has(pattern)));
 }
@@ -112,10 +123,16 @@ function patternsIn(value: unknown): readonly string[] {
   );
 }
 
-/** For one text, and for all that is tried on loading. A prompt of 128,000 tokens takes half a second. */
+/**
+ * Time limit for one text, and for all trials on loading. A prompt of 128,000 tokens takes half a
+ * second.
+ */
 const maxTimeMs = 10_000;
 
-/** The tokenizer within bounds. Throws a {@link TimeLimitError} when it does not finish what is tried on loading. */
+/**
+ * The tokenizer with a time limit. Throws a {@link TimeLimitError} if it does not finish the trials
+ * on loading.
+ */
 function boundTokenizer(tokenizer: Tokenizer, { timeoutMs = maxTimeMs } = {}): Tokenizer {
   runBounded(() => {
     for (const character of "aA1 \n!é日_<")

@@ -1,5 +1,6 @@
-// Decoders of tokenizer.json as chains of stages, each of which takes tokens one by one and passes text on as soon as it is
-// settled. A list of ids and a stream of ids are decoded by the same code, so both give the same text.
+// Decoders of tokenizer.json as chains of stages, each of which takes tokens one by one and passes
+// text on as soon as it is final. A list of ids and a stream of ids are decoded by the same code,
+// so both give the same text.
 
 import { createCharacterBytes } from "./byte-table.ts";
 import { findParts } from "./find-matches.ts";
@@ -8,10 +9,10 @@ import { readMetaspaceFields } from "./pre-tokenizers.ts";
 import { nameOf, type PlainObject, UnsupportedPart, type TokenizerJson } from "./tokenizer-json.ts";
 import { decodeUtf8, Utf8Joiner } from "./utf8-decoder.ts";
 
-/** What takes the output of a stage. */
+/** Receiver of the output of a stage. */
 type Take = (token: string) => void;
 
-/** One stage at work. `finish` passes on what is held back, and is called once. */
+/** One stage in progress. `finish` passes on the text that is held back, and is called once. */
 type Stage = { readonly push: Take; readonly finish: () => void };
 
 /** Makes a stage that passes its output to `take`. */
@@ -19,7 +20,7 @@ type StageFactory = (take: Take) => Stage;
 
 /** Decodes the tokens of one answer. */
 export type TokenDecoder = {
-  /** Takes a token and returns the text that is settled by it. */
+  /** Takes a token and returns the text that becomes final with it. */
   readonly push: (token: string) => string;
   /** Returns the rest of the text. */
   readonly finish: () => string;
@@ -61,7 +62,7 @@ export function readDecoder(value: unknown, json: TokenizerJson): () => TokenDec
   };
 }
 
-/** `isJoined`: the stage gets one token, in parts. */
+/** `isJoined`: true if the stage gets one token, in parts. */
 function readStage(part: PlainObject, isJoined: boolean, json: TokenizerJson): StageFactory {
   const { type } = part;
   if (isJoined && type !== "Strip" && type !== "Fuse") {
@@ -91,7 +92,7 @@ function readStage(part: PlainObject, isJoined: boolean, json: TokenizerJson): S
 
 const ignore = (): void => {};
 
-/** Tokens of a tokenizer without a decoder are joined by spaces. */
+/** Joins tokens with spaces, for a tokenizer without a decoder. */
 function joinWithSpaces(take: Take): Stage {
   let isFirst = true;
   return {
@@ -103,7 +104,7 @@ function joinWithSpaces(take: Take): Stage {
   };
 }
 
-/** A stage that changes each token for itself, knowing whether it is the first. */
+/** A stage that changes each token on its own, knowing whether it is the first. */
 function mapTokens(change: (token: string, isFirst: boolean) => string): StageFactory {
   return (take) => {
     let isFirst = true;
@@ -118,15 +119,15 @@ function mapTokens(change: (token: string, isFirst: boolean) => string): StageFa
 }
 
 /**
- * Tokens like `<0xE2>` stand for bytes. A run of them is text if all of it is valid UTF-8, and U+FFFD for each of its bytes
- * otherwise, so nothing of a run is settled before it ends.
+ * Tokens like `<0xE2>` stand for bytes. A run of them is text if all of it is valid UTF-8, and
+ * U+FFFD for each of its bytes otherwise, so no part of a run is final before it ends.
  */
 function joinByteTokens(take: Take): Stage {
   let run: number[] = [];
   const flush = (): void => {
     if (run.length === 0) return;
     const text = decodeUtf8(Uint8Array.from(run));
-    // A valid run may hold U+FFFD itself: its bytes tell.
+    // A valid run may hold U+FFFD itself, so the bytes are compared.
     const isValid = !text.includes("\ufffd") || sameBytes(encoder.encode(text), run);
     if (isValid) take(text);
     else for (let count = 0; count < run.length; count++) take("\ufffd");
@@ -153,7 +154,7 @@ function sameBytes(bytes: Uint8Array, others: readonly number[]): boolean {
 
 const characterBytes = createCharacterBytes();
 
-/** Characters stand for bytes; a token with a character that stands for none is its own text. */
+/** Characters stand for bytes; a token with a character that is not a stand-in is its own text. */
 function decodeByteCharacters(take: Take): Stage {
   const joiner = new Utf8Joiner();
   return {
@@ -186,7 +187,7 @@ function readStrip(part: PlainObject, isJoined: boolean, json: TokenizerJson): S
   if (typeof start !== "number" || typeof stop !== "number") {
     throw json.error("decoder.start or decoder.stop of Strip is missing, two numbers expected");
   }
-  // The reference fails at tokens that are shorter than what is taken from their end.
+  // The reference fails at tokens that are shorter than the text removed from their end.
   if (stop > 0) throw new UnsupportedPart("decoder", "Strip at the end of tokens");
   if (!isJoined) return mapTokens((token) => withoutStart(token, content, start).rest);
   return (take) => {
@@ -241,7 +242,10 @@ function readWordPiece(part: PlainObject, json: TokenizerJson): StageFactory {
   });
 }
 
-/** The suffix that ends words is a space, and nothing at the end of the text: the last token is held back. */
+/**
+ * The suffix that ends words becomes a space, and nothing at the end of the text, so the last token
+ * is held back.
+ */
 function readSuffix(part: PlainObject, json: TokenizerJson): StageFactory {
   const suffix = json.string(part["suffix"], "decoder.suffix");
   if (suffix === "") throw new UnsupportedPart("decoder", "BPEDecoder without a suffix");

@@ -1,4 +1,5 @@
-// Conversations to train on, as the embedded model meets them: the noisy expert of the bookshop in the real loop, rendered.
+// Conversations to train on, as the embedded model sees them: the noisy expert of the bookshop in
+// the real loop, rendered.
 
 import { agentFactory } from "../agents/index.ts";
 import type { Message, Tool } from "../core/index.ts";

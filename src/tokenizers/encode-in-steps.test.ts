@@ -10,7 +10,7 @@ import { randomText } from "./random-text.test-helper.ts";
 const names = ["qwen", "llama-3", "o200k", "deepseek", "gpt-2", "digits", "flags", "flags-unnormalized"];
 const tokenizers = await Promise.all(names.map(async (name) => ({ name, tokenizer: await ownTokenizer(name) })));
 
-/** More than is encoded at once. */
+/** Longer than a text that is encoded at once. */
 const longLength = 33_000;
 
 describe.each(tokenizers)("encodeInSteps() of $name", ({ name, tokenizer }) => {

@@ -1,5 +1,5 @@
-// Encodes a long text in steps: the same cuts, pieces and merges as at once, with pauses between them. Not a tokenizer: what happens
-// to a short text is up to the one that it is given.
+// Encodes a long text in steps: the same cuts, pieces and merges as at once, with pauses between
+// them. Not a tokenizer: the given tokenizer handles short text.
 
 import type { LiteralEncoding, TextRange } from "../core/index.ts";
 import { copyIds, joinIds } from "../lib/bytes.ts";
@@ -7,20 +7,23 @@ import { type Steps, stepItems } from "../lib/steps.ts";
 import { type AddedTokenSplitter, type LiteralScan, normalizedRanges, rangesWithin, uncut } from "./added-tokens.ts";
 import { longText, type SplitStep, splitInSteps } from "./split-pattern.ts";
 
-/** What a tokenizer does at once. Texts and pieces are at most as long as {@link longText} says. */
+/**
+ * Parts of a tokenizer that work without pauses. Texts and pieces are at most as long as {@link
+ * longText} says.
+ */
 export type EncodingParts = {
   readonly cutBeforeNormalizing: AddedTokenSplitter;
   readonly cutAfterNormalizing: AddedTokenSplitter;
   readonly normalize: (text: string) => string;
   readonly steps: readonly SplitStep[];
-  /** A text between added tokens that are not normalized, and where it begins. */
+  /** Encodes a text between added tokens that are not normalized; `start` is its place. */
   readonly encodePart: (part: string, start: number, scan: LiteralScan) => Uint32Array;
-  /** A normalized text between all added tokens. */
+  /** Encodes a normalized text between all added tokens. */
   readonly encodeText: (text: string) => Uint32Array;
   readonly encodePieces: (pieces: readonly string[]) => Uint32Array;
-  /** A piece that is longer. */
+  /** Encodes a longer piece. */
   readonly encodeLongPiece: (piece: string) => Steps<Uint32Array>;
-  /** The same ids, control tokens as their bytes. */
+  /** The same ids, with control tokens as their bytes. */
   readonly spellOut: (ids: Uint32Array) => Uint32Array;
 };
 
@@ -48,7 +51,7 @@ type CutTakers = {
   readonly long: (part: string, start: number) => Steps<void>;
 };
 
-/** Cuts a text at added tokens, some at a time. */
+/** Cuts a text at added tokens, a few at a time. */
 function* cutInSteps(
   text: string,
   splitter: AddedTokenSplitter,
@@ -80,7 +83,7 @@ function* cutInSteps(
   }
 }
 
-/** A long text between added tokens that are not normalized. */
+/** Encodes a long text between added tokens that are not normalized. */
 function* encodePartInSteps(
   text: string,
   options: { readonly start: number; readonly scan: LiteralScan; readonly parts: EncodingParts; readonly take: Take },

@@ -1,4 +1,5 @@
-// Literal text: control tokens that are spelled out there stay text, in every tokenizer, and all else is as `encode` has it.
+// Literal text: control tokens that are spelled out there stay text, in every tokenizer, and the
+// rest is encoded as by `encode`.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -37,7 +38,7 @@ const tokenizers = [
 
 describe.each(tokenizers)("encodeLiteral() of $name by $who", ({ name, tokenizer }) => {
   const added = addedTokens(name);
-  // One entry of "flags" has the name of a byte and so its id.
+  // One entry of "flags" has the name of a byte and therefore its id.
   const control = added.filter(({ content }) => content.trim() !== "" && content !== "é");
   const ids = new Set(control.map(({ content }) => tokenizer.tokenId(content)));
   const controlIds = (tokens: Iterable<number>): number[] => [...tokens].filter((id) => ids.has(id));
@@ -54,7 +55,7 @@ describe.each(tokenizers)("encodeLiteral() of $name by $who", ({ name, tokenizer
       fc.property(pieces, (given) => {
         const { text, literal } = joined(given);
         const { tokens } = tokenizer.encodeLiteral(text, literal);
-        // No word characters, which some added tokens must not touch.
+        // Without word characters, as some added tokens must not be adjacent to them.
         const silent = given.map((piece) => (piece.isLiteral ? { ...piece, text: "." } : piece));
         if (given.every((piece) => !piece.isLiteral || /^[\p{P}\p{S}]/u.test(piece.text))) {
           expect(controlIds(tokens)).toEqual(controlIds(tokenizer.encode(joined(silent).text)));
@@ -124,7 +125,7 @@ describe("encodeLiteral()", async () => {
   });
 
   test("writes a control token that merges would make as bytes", async () => {
-    // "er" is a token that merges make, and is declared an added one.
+    // "er" is a token that merges make, and is also declared as an added one.
     const vocabulary = tokenizerJson("qwen")["model"] as { readonly vocab: Readonly<Record<string, number>> };
     const id = vocabulary.vocab["er"]!;
     const tokenizer = await ownTokenizer("qwen", { added_tokens: [...addedTokens("qwen"), { id, content: "er" }] });

@@ -3,7 +3,10 @@
 
 import { translatePattern } from "./split-pattern.ts";
 
-/** A part of a text, `[start, end)` in UTF-16 units; `isMatch` tells matches from the text between them. */
+/**
+ * A part of a text, `[start, end)` in UTF-16 units; `isMatch` distinguishes matches from the text
+ * between them.
+ */
 export type TextPart = { readonly start: number; readonly end: number; readonly isMatch: boolean };
 
 export const splitBehaviors = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"] as const;
@@ -15,8 +18,8 @@ export function globalPattern(pattern: string): RegExp {
 }
 
 /**
- * Covers the text with matches and the parts between them, in order. An empty match counts unless it lies at the end of the
- * match before it.
+ * Covers the text with matches and the parts between them, in order. An empty match counts unless
+ * it is at the end of the previous match.
  */
 export function findParts(text: string, pattern: RegExp): TextPart[] {
   const parts: TextPart[] = [];
@@ -30,7 +33,7 @@ export function findParts(text: string, pattern: RegExp): TextPart[] {
     const start = match.index;
     const end = start + match[0].length;
     if (start === end && matchEnd === end) {
-      // Searching continues one character later.
+      // The search continues one character later.
       at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
       continue;
     }
@@ -64,7 +67,10 @@ export function applyBehavior(parts: readonly TextPart[], behavior: SplitBehavio
   }
 }
 
-/** Joins each part to the one listed before it where `joins` says so. Works in both directions of the text. */
+/**
+ * Joins each part to the one listed before it if `joins` says so. Works in both directions of the
+ * text.
+ */
 function joinParts(
   parts: readonly TextPart[],
   joins: (part: TextPart, before: TextPart | undefined) => boolean,

@@ -1,5 +1,6 @@
-// Definitions of small tokenizers and what Hugging Face tokenizers make of texts and ids with them. Recorded: see the
-// first line of fixtures/definitions.jsonl for with what, when and how.
+// Definitions of small tokenizers, and the output of Hugging Face tokenizers for text and ids with
+// them. Recorded: the first line of fixtures/definitions.jsonl gives the version, the date and the
+// method.
 
 import { readFileSync } from "node:fs";
 
@@ -45,12 +46,12 @@ export async function ownTokenizer(name: string, patch: Json = {}): Promise<Toke
   return createTokenizer(name, definition);
 }
 
-/** The same definition read by the library, the independent judge of the property tests. */
+/** The same definition read by the library, the independent reference of the property tests. */
 export function libraryTokenizer(name: string): Judge {
   return createJudge(tokenizerJson(name));
 }
 
-/** The same definition read by the code for all kinds, which has nothing of byte-level BPE's speed. */
+/** The same definition read by the code for all kinds, without the fast paths of byte-level BPE. */
 export function textTokenizer(name: string): Tokenizer {
   return readTextTokenizer(name, tokenizerJson(name), name);
 }

@@ -1,8 +1,12 @@
-// The tokenizer library of JavaScript as an independent judge of byte-level BPE. It is not exact for other kinds.
+// The tokenizer library of JavaScript as an independent reference for byte-level BPE. It is not
+// exact for other kinds.
 
 import * as library from "@huggingface/tokenizers";
 
-/** What is used of the library's class. Its own declarations do not resolve under Node's module rules. */
+/**
+ * The part of the library's class that is used. Its own declarations do not resolve under Node's
+ * module rules.
+ */
 type LibraryModel = {
   encode(text: string, options: { readonly add_special_tokens: boolean }): { readonly ids: readonly number[] };
   decode(ids: readonly number[], options: { readonly clean_up_tokenization_spaces: boolean }): string;

@@ -1,5 +1,5 @@
-// Tokenizers and model folders from disk: the only file of this module that touches it. Errors say which file was read and what
-// it should hold.
+// Tokenizers and model folders from disk: the only file of this module that reads it. Errors name
+// the file that was read and the content that it should have.
 
 import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
@@ -9,34 +9,40 @@ import { type JsonObject, type JsonValue, parseJson, toPlain } from "../python-s
 import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** What a folder says about a model, apart from its weights. */
+/** Facts about a model that its folder states, apart from its weights. */
 export type ModelFolder = {
   /** The last part of the folder's path. */
   readonly name: string;
   readonly tokenizer: Tokenizer;
   /**
-   * Token ids that the model knows are below this: `vocab_size` of config.json (that of its `text_config` first), rows that
-   * pad the embedding included; without one, what the tokenizer says.
+   * Upper bound of the model's token ids: `vocab_size` of config.json (that of its `text_config`
+   * first), including rows that pad the embedding; the tokenizer's size if config.json states none.
    */
   readonly vocabularySize: number;
   /**
-   * `chat_template.jinja`, else the template in tokenizer_config.json; of several there the one named "tool_use", else
-   * "default". `null`: none.
+   * `chat_template.jinja`, else the template in tokenizer_config.json; if it has several, the one
+   * named "tool_use", else "default". `null` if there is none.
    */
   readonly chatTemplate: string | null;
-  /** Further templates that tokenizer_config.json lists by name ("tool_use"), "default" included when it is listed. */
+  /**
+   * Further templates that tokenizer_config.json lists by name ("tool_use"), including "default" if
+   * it is listed.
+   */
   readonly namedTemplates: ReadonlyMap<string, string>;
-  /** `bos_token`, `eos_token`, ... as chat templates know them; those that are null are left out. */
+  /**
+   * `bos_token`, `eos_token`, ... by their names in chat templates; those that are null are
+   * omitted.
+   */
   readonly specialTokens: ReadonlyMap<string, string>;
-  /** tokenizer_config.json, lossless; `null` when there is none. */
+  /** tokenizer_config.json, lossless; `null` if there is none. */
   readonly tokenizerConfig: JsonObject | null;
-  /** config.json, lossless; `null` when there is none. */
+  /** config.json, lossless; `null` if there is none. */
   readonly config: JsonObject | null;
 };
 
 /**
- * Loads the tokenizer of a model folder, or makes one from parsed files. Rejects with a `ConfigurationError` that names the
- * file and what is expected of it.
+ * Loads the tokenizer of a model folder, or makes one from parsed files. Rejects with a
+ * `ConfigurationError` that names the file and its expected content.
  */
 export async function loadTokenizer(from: string | TokenizerDefinition): Promise<Tokenizer> {
   if (typeof from !== "string") return createTokenizer("tokenizer", from);
@@ -75,7 +81,8 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
     name,
     tokenizer,
     vocabularySize: readVocabularySize(config, join(folder, "config.json")) ?? tokenizer.vocabularySize,
-    // Agents here use tools, and models with a template for tools (Hermes) were trained with it.
+    // The template for tools is preferred: agents here use tools, and models that have one (Hermes)
+    // were trained with it.
     chatTemplate:
       jinja ??
       (typeof template === "string" ? template : (namedTemplates.get("tool_use") ?? namedTemplates.get("default"))) ??
@@ -87,7 +94,10 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
   };
 }
 
-/** Multimodal models describe their language model in `text_config`. `null`: nothing is said. */
+/**
+ * Multimodal models describe their language model in `text_config`. `null` if the size is not
+ * stated.
+ */
 function readVocabularySize(config: JsonObject | null, path: string): number | null {
   const text = config?.get("text_config");
   const size = (text instanceof Map ? text.get("vocab_size") : undefined) ?? config?.get("vocab_size") ?? null;
@@ -110,7 +120,7 @@ async function readObject(folder: string, file: string): Promise<JsonObject | nu
   throw new ConfigurationError(`Cannot read "${path}": it holds no JSON object; download it again.`);
 }
 
-/** A list of `{"name": ..., "template": ...}`, as models with several templates have it. */
+/** A list of `{"name": ..., "template": ...}`, as written for models with several templates. */
 function readNamedTemplates(value: JsonValue | undefined): Map<string, string> {
   const templates = new Map<string, string>();
   for (const entry of Array.isArray(value) ? value : []) {
@@ -130,10 +140,13 @@ function readSpecialTokens(config: JsonObject | null): Map<string, string> {
   return tokens;
 }
 
-/** The largest published tokenizer.json have 35 MB. */
+/** Far above the largest published tokenizer.json, which have 35 MB. */
 const maxFileBytes = 2 ** 28;
 
-/** The text of a file in a model folder; `null` when there is none. Throws a `ConfigurationError` for anything unreadable. */
+/**
+ * The text of a file in a model folder; `null` if it does not exist. Throws a `ConfigurationError`
+ * for an unreadable file.
+ */
 export async function readModelFile(folder: string, name: string): Promise<string | null> {
   const path = join(folder, name);
   try {
@@ -152,7 +165,7 @@ export async function readModelFile(folder: string, name: string): Promise<strin
   }
 }
 
-/** A model folder must be there before its files can be missed. */
+/** Checks that the model folder exists before any of its files is reported as missing. */
 async function checkModelFolder(folder: string): Promise<void> {
   const found = await stat(folder).catch((error: unknown) => errorCode(error));
   if (typeof found !== "string" && found.isDirectory()) return;
@@ -163,7 +176,9 @@ async function checkModelFolder(folder: string): Promise<void> {
   );
 }
 
-/** Parses a file's text with `parse`; a failure names the file and shows how its text begins. */
+/**
+ * Parses a file's text with `parse`; an error names the file and shows the beginning of its text.
+ */
 function parseModelFile<Parsed>(path: string, text: string, parse: (text: string) => Parsed): Parsed {
   try {
     return parse(text);

@@ -9,8 +9,8 @@ import { nameOf, type PlainObject, UnsupportedPart, type TokenizerJson } from ".
 export type Normalizer = {
   readonly normalize: (text: string) => string;
   /**
-   * Whether leading characters may be removed. A pre-tokenizer that treats the first piece of a text differently then needs to
-   * know whether the first character is left.
+   * True if leading characters may be removed. A pre-tokenizer that treats the first piece of a
+   * text differently then needs to know whether the first character is left.
    */
   readonly removesText: boolean;
 };
@@ -84,7 +84,7 @@ export function readPattern(part: PlainObject, where: string, json: TokenizerJso
   return new RegExp(Array.from(text, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`).join(""), "gu");
 }
 
-/** Each character for itself: a sigma at the end of a word is no exception. */
+/** Lower-cases each character on its own: a sigma at the end of a word is not an exception. */
 export function lowercase(text: string): string {
   return /^\p{ASCII}*$/u.test(text) ? text.toLowerCase() : Array.from(text, (one) => one.toLowerCase()).join("");
 }

@@ -9,11 +9,14 @@ export type Piece = { readonly text: string; readonly isFirst: boolean };
 
 export type PreTokenizer = {
   readonly split: (piece: Piece) => readonly Piece[];
-  /** Whether pieces depend on `isFirst`. */
+  /** True if pieces depend on `isFirst`. */
   readonly looksAtFirst: boolean;
 };
 
-/** Reads the pre-tokenizer of a tokenizer.json; without one the whole text is a piece. Throws an `UnsupportedPart`. */
+/**
+ * Reads the pre-tokenizer of a tokenizer.json; without one the whole text is one piece. Throws an
+ * `UnsupportedPart`.
+ */
 export function readPreTokenizer(value: unknown, json: TokenizerJson): PreTokenizer {
   const parts = json.sequence(value, "pre_tokenizer", "pretokenizers");
   const splits = parts.map((part) => readPart(part, json));
@@ -26,10 +29,10 @@ export function readPreTokenizer(value: unknown, json: TokenizerJson): PreTokeni
 
 type Split = (piece: Piece) => readonly Piece[];
 
-/** The pattern that GPT-2's byte-level pre-tokenizer splits by when it has no pattern of its own. */
+/** The pattern by which GPT-2's byte-level pre-tokenizer splits if it has no pattern of its own. */
 export const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
-/** The characters of words for Rust's regular expressions. */
+/** Word characters of Rust's regular expressions. */
 const wordCharacter = String.raw`[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]`;
 const notWord = String.raw`[^\p{White_Space}\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]`;
 /** ASCII symbols count as punctuation. */
@@ -90,7 +93,7 @@ function cutBy(pattern: RegExp, behavior: SplitBehavior, isInverted = false, onl
 
 function readByteLevel(part: PlainObject, json: TokenizerJson): Split {
   const prepends = json.requiredFlag(part["add_prefix_space"], "pre_tokenizer.add_prefix_space");
-  // Absent means true, as for Hugging Face.
+  // An absent field means true, as for Hugging Face.
   const cuts = json.flag(part["use_regex"] ?? true, "pre_tokenizer.use_regex");
   const cut = cuts ? cutBy(globalPattern(gpt2Pattern), "Isolated") : (piece: Piece) => [piece];
   return (piece) => {
@@ -101,7 +104,10 @@ function readByteLevel(part: PlainObject, json: TokenizerJson): Split {
 
 export type Metaspace = { readonly mark: string; readonly scheme: "always" | "first" | "never" };
 
-/** What a Metaspace says, as pre-tokenizer or as decoder. Files from before 2024 say it with `add_prefix_space`. */
+/**
+ * Settings of a Metaspace, as pre-tokenizer or as decoder. Files from before 2024 use
+ * `add_prefix_space`.
+ */
 export function readMetaspaceFields(part: PlainObject, where: string, json: TokenizerJson): Metaspace {
   const mark = json.character(part["replacement"], `${where}.replacement`);
   const scheme = part["prepend_scheme"] ?? "always";

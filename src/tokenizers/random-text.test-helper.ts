@@ -1,5 +1,5 @@
-// Random texts that hurt tokenizers: markers inside words, every kind of white space, marks that normalizing moves, emoji
-// sequences, other scripts, control characters.
+// Random strings that are hard for tokenizers: markers inside words, every kind of white space,
+// marks that normalizing moves, emoji sequences, other scripts, control characters.
 
 import fc from "fast-check";
 
@@ -11,13 +11,19 @@ const snippets = [
   '{"name": "get_order", "arguments": {}}', "//", "...", "!?\n\n", "#W1042", "snake_case", "camelCase", "HTTPServer", "aaaaaaaa", "====",
 ] as const; // prettier-ignore
 
-/** Unassigned characters are left out: engines disagree about those that a newer Unicode has since assigned. */
+/**
+ * Excludes unassigned characters: engines disagree about those that a newer Unicode has since
+ * assigned.
+ */
 const assigned = fc.integer({ min: 0, max: 0x1ffff }).map((code) => {
   const character = code >= 0xd800 && code < 0xe000 ? "\ud55c" : String.fromCodePoint(code);
   return /\p{Assigned}/u.test(character) && !isRecent(code) ? character : "x";
 });
 
-/** Blocks that Unicode 16 and 17 have changed, and U+FEFF, which JavaScript alone takes for white space. */
+/**
+ * Blocks that Unicode 16 and 17 have changed, and U+FEFF, which only JavaScript takes for white
+ * space.
+ */
 function isRecent(code: number): boolean {
   return code === 0xfeff || (code >= 0x1ac0 && code < 0x1b00) || code >= 0x10900;
 }

@@ -1,6 +1,7 @@
-// Reads a parsed tokenizer.json as a byte-level BPE definition. Truncation, padding and post-processing in the file are
-// left out on purpose: they would add or lose tokens that nothing counts. Strings are turned to bytes once and looked
-// up as bytes: a file has 150,000 tokens and as many merges.
+// Reads a parsed tokenizer.json as a byte-level BPE definition. Truncation, padding and
+// post-processing in the file are ignored on purpose: they would add or lose tokens that nothing
+// counts. Strings are converted to bytes once and looked up as bytes: a file has 150,000 tokens and
+// as many merges.
 
 import type { AddedToken } from "./added-tokens.ts";
 import type { BpeDefinition } from "./byte-level-bpe.ts";
@@ -19,7 +20,10 @@ import { nameOf, type PlainObject, TokenizerJson } from "./tokenizer-json.ts";
 
 const encoder = new TextEncoder();
 
-/** The bytes of every token. Added tokens that are looked for in normalized text are decoded as normalized text, too. */
+/**
+ * The bytes of every token. Added tokens that are searched in normalized text are also decoded as
+ * normalized text.
+ */
 function buildByteTable(
   vocabulary: Vocabulary,
   added: readonly AddedToken[],
@@ -38,7 +42,7 @@ function buildByteTable(
     if (scratch.length < text.length) scratch = new Uint8Array(text.length * 2);
     const length = writeBytesOf(text, scratch, 0);
     if (length >= 0) return table.add(id, scratch, 0, length);
-    // A name with a character that stands for no byte is decoded as the text it is.
+    // A name with a character that stands for no byte is decoded as its own text.
     const bytes = encoder.encode(text);
     return table.addHidden(id, bytes, 0, bytes.length);
   };
@@ -69,7 +73,7 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
     if (scratch.length < length) scratch = new Uint8Array(length * 2);
     const middle = writeBytesOf(left, scratch, 0);
     const end = middle + writeBytesOf(right, scratch, middle);
-    // Merges of names that are no bytes are never reached.
+    // Merges of names that are not bytes are never reached.
     if (middle < 0 || end < middle) continue;
     const leftId = tokens.find(scratch, 0, middle);
     const rightId = tokens.find(scratch, middle, end);
@@ -93,7 +97,7 @@ function readStep(part: PlainObject, isLast: boolean, json: TokenizerJson): Spli
     case "Digits":
       return [isolate(json.flag(part["individual_digits"], "individual_digits") ? "\\p{N}" : "\\p{N}+")];
     case "ByteLevel":
-      // Absent means true, as for Hugging Face.
+      // An absent field means true, as for Hugging Face.
       if (!isLast || part["add_prefix_space"] !== false) throw new NotByteLevelBpe("it adds a space before each piece");
       return part["use_regex"] === false ? [] : [isolate(gpt2Pattern)];
     default:
@@ -127,12 +131,12 @@ function translate(pattern: string): RegExp {
   }
 }
 
-/** A tokenizer of another kind than our own code covers. Its message completes "because ...". */
+/** A kind of tokenizer that our own code does not cover. Its message completes "because ...". */
 export class NotByteLevelBpe extends Error {}
 
 /**
- * Throws {@link NotByteLevelBpe} for other kinds of tokenizer, and a `ConfigurationError` that names `source` and the
- * field for a file that is none.
+ * Throws {@link NotByteLevelBpe} for other kinds of tokenizer, and a `ConfigurationError` that
+ * names `source` and the field for a file that is not a tokenizer.json.
  */
 export function readBpe(parsed: unknown, source: string): BpeDefinition {
   const json = new TokenizerJson(source);

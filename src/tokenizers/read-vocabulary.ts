@@ -3,7 +3,10 @@
 import type { AddedToken } from "./added-tokens.ts";
 import { largestId, nameOf, type TokenizerJson } from "./tokenizer-json.ts";
 
-/** Tokens by name. Two arrays, because walking a dictionary of 150,000 names costs 40 ms each time. */
+/**
+ * Tokens by name. Two arrays, because iterating a dictionary of 150,000 names costs 40 ms each
+ * time.
+ */
 export type Vocabulary = {
   readonly names: readonly string[];
   /** Aligned with `names`. */
@@ -29,8 +32,8 @@ export function readVocabulary(value: unknown, json: TokenizerJson): Vocabulary 
 }
 
 /**
- * The added tokens with the ids Hugging Face gives them: that of the vocabulary, or else the next free one after it. The
- * "id" in the file is ignored there, so it is here.
+ * The added tokens with the ids Hugging Face gives them: that of the vocabulary, or else the next
+ * free one after it. Hugging Face ignores the "id" in the file, so it is ignored here.
  */
 export function readAddedTokens(
   value: unknown,
@@ -66,11 +69,11 @@ export type TextModel = {
   readonly vocabulary: Pick<Vocabulary, "names" | "ids" | "idOf">;
   /** Id of the unknown token; `null` if there is none. */
   readonly unknownId: number | null;
-  /** Appends the ids of a piece, which is never empty. */
+  /** Appends the ids of a piece; a piece is never empty. */
   readonly encode: (piece: string, ids: number[]) => void;
 };
 
-/** The ids of the 256 tokens that stand for bytes; -1 where one is missing. */
+/** The ids of the 256 tokens that stand for bytes; -1 for missing ones. */
 export function byteTokenIds(idOf: (name: string) => number | null): Int32Array {
   return Int32Array.from({ length: 256 }, (_, byte) => {
     const name = `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;

@@ -1,6 +1,7 @@
-// A tokenizer without a file, for tests, docs and the embedded demo: common words, JSON and the ChatML markers are one
-// token each, everything else one token per byte, so that a dump of tokens reads like text. Real byte-level code
-// underneath, no learned merges: what a token is can be seen. Not a vocabulary to train a model on.
+// A tokenizer without a file, for tests, docs and the embedded demo: common words, JSON and the
+// ChatML markers are one token each, everything else one token per byte, so that a dump of tokens
+// reads like text. Real byte-level code underneath, no learned merges: the text shows its tokens.
+// Not a vocabulary to train a model on.
 
 import type { Tokenizer } from "../core/index.ts";
 import type { AddedToken } from "./added-tokens.ts";

@@ -1,14 +1,15 @@
-// A memory of what strings were turned into, bounded in size.
+// A cache from strings to results, bounded in size.
 
-/** V8 keeps the whole text alive behind a substring of this length or more. */
+/** Length from which V8 stores a substring as a slice that keeps the whole text alive. */
 const sharedSubstring = 13;
 
-/** Longer strings are kept as they are given. */
+/** Longer strings are kept as given, without a copy. */
 export const longestCopied = 64;
 
 /**
- * What was used recently, bounded by two generations: a full young one becomes the old one, and what is used again moves back,
- * which costs one lookup where an exact LRU costs a list.
+ * Cache of recently used values, bounded by two generations: a full young one becomes the old one,
+ * and an old value that is used again moves back, which costs one lookup where an exact LRU costs a
+ * list.
  */
 export class RecentStrings<Value> {
   #young = new Map<string, Value>();
@@ -37,7 +38,7 @@ export class RecentStrings<Value> {
   }
 }
 
-/** The same text as a string of its own. */
+/** A copy of the text that shares no memory with a longer one. */
 function copyOf(text: string): string {
   return String.fromCharCode(...Array.from({ length: text.length }, (_, index) => text.charCodeAt(index)));
 }

@@ -1,8 +1,9 @@
-// Cuts text into the pieces inside which merges happen, and reads the regular expressions of tokenizer.json, which are written for Oniguruma, as JavaScript ones that match the same.
-// Not a full translation: what the two engines understand differently, or what no tokenizer has been seen to use, is
-// refused, and the caller falls back to the library. Differences bridged here: `(?i:...)` (Node 20 has none, and
-// Oniguruma folds "ſ" to "s" and the Kelvin sign to "k"), `\s` (JavaScript's has U+FEFF and lacks U+0085), `.`, and
-// escapes that the `u` flag forbids.
+// Cuts text into the pieces inside which merges happen, and translates the regular expressions of
+// tokenizer.json, which are written for Oniguruma, to JavaScript ones that match the same. Not a
+// full translation: constructs that the two engines treat differently, or that no known tokenizer
+// uses, are refused, and the caller falls back to the library. Differences bridged here: `(?i:...)`
+// (Node 20 has none, and Oniguruma folds "ſ" to "s" and the Kelvin sign to "k"), `\s` (JavaScript's
+// has U+FEFF and lacks U+0085), `.`, and escapes that the `u` flag forbids.
 
 import type { Steps } from "../lib/steps.ts";
 
@@ -12,7 +13,7 @@ const scripts = new Set(["Arabic", "Cyrillic", "Devanagari", "Greek", "Han", "Ha
 const foldedPairs = /ss|ff|fi|fl|st/i;
 const folds: Readonly<Record<string, string>> = { k: "kK\u212a", s: "sS\u017f" };
 
-/** A construct that is not understood; the message names it. */
+/** A construct that is not supported; the message names it. */
 export class UnsupportedPattern extends Error {}
 
 /**
@@ -33,7 +34,7 @@ export function literalPattern(text: string): RegExp {
   return new RegExp(Array.from(text, escapeCharacter).join(""), "uy");
 }
 
-/** The parts of a pattern. What none of them matches is not read here. */
+/** The parts of a pattern. Text that none of them matches is refused. */
 const part =
   /(?<open>\((?:\?(?:[:=!]|i:)|(?!\?)))|(?<close>\))|(?<or>\|)|\[(?<members>\^?(?:\\[^]|[^\\\]])+)\]|\\(?<escape>[pP]\{\w+\}|[^pP])|(?<quantifier>[*+?]|\{\d+(?:,\d*)?\})|(?<literal>[^\\()[\]{}|^$*+?])/uy;
 
@@ -44,7 +45,7 @@ function translate(pattern: string): string {
     new UnsupportedPattern(`the pattern "${pattern}" has ${met}, which is not read here`);
   const groups: Group[] = [];
   let translated = "";
-  /** What a quantifier would repeat. */
+  /** The item that a quantifier would repeat. */
   let last: "nothing" | "atom" | "lookahead" = "nothing";
   for (let at = 0; at < pattern.length; at = part.lastIndex) {
     part.lastIndex = at;
@@ -86,7 +87,7 @@ function translate(pattern: string): string {
 
 type Refuse = (met: string) => UnsupportedPattern;
 
-/** Of a class, `^` included. */
+/** Translates the members of a class, `^` included. */
 function translateMembers(members: string, refuse: Refuse): string {
   if (members === "^") throw refuse("an empty class");
   if (/\[|&&/.test(members.replace(/\\[^]/g, ""))) throw refuse("a nested class");
@@ -107,7 +108,7 @@ const escapes: Readonly<Record<string, string>> = {
   t: "\\t",
 };
 
-/** What follows a backslash. */
+/** Translates an escape, given without its backslash. */
 function translateEscape(escape: string, refuse: Refuse): string {
   const [, letter, name = ""] = /^([pP])\{(\w+)\}$/.exec(escape) ?? [];
   if (letter !== undefined && scripts.has(name)) return `\\${letter}{Script=${name}}`;
@@ -134,10 +135,10 @@ export function normalizeText(text: string, forms: readonly NormalForm[]): strin
   return forms.reduce((normal, form) => normal.normalize(form), text);
 }
 
-/** One cut. The pattern is sticky. */
+/** One cut. The pattern must be sticky. */
 export type SplitStep = {
   readonly pattern: RegExp;
-  /** What becomes pieces: matches and the text between them, or one of the two. */
+  /** The parts that become pieces: matches and the text between them, or one of the two. */
   readonly keep: "both" | "matches" | "gaps";
 };
 
@@ -157,7 +158,9 @@ function splitFrom(text: string, steps: readonly SplitStep[], index: number, tak
   cutOn(text, step, { at: 0, gapStart: 0 }, { until: text.length, pass });
 }
 
-/** Longer texts are cut in several steps; shorter ones take some milliseconds at most. */
+/**
+ * Length from which a text is cut in several steps; shorter ones take some milliseconds at most.
+ */
 export const longText = 32_768;
 
 /** Takes the pieces of a long text in order: many short ones at a time, and each long one in steps of its own. */
@@ -192,10 +195,10 @@ export function* splitInSteps(text: string, steps: readonly SplitStep[], take: P
   }
 }
 
-/** Where the pattern is tried next, and where the text begins that has not been passed. */
+/** The offset at which the pattern is tried next, and the start of the text not yet passed on. */
 type CutPosition = { at: number; gapStart: number };
 
-/** Cuts on until a place in the text; at its end all of it has been passed. */
+/** Continues to cut until a place in the text; at its end all text has been passed on. */
 function cutOn(
   text: string,
   { pattern, keep }: SplitStep,
@@ -210,12 +213,12 @@ function cutOn(
       at += characterLength(text, at);
       continue;
     }
-    // The pattern may have been used by `pass`; its end is read before that.
+    // `pass` may use the pattern, so its end is read before that.
     const end = pattern.lastIndex;
     if (gapStart < at && keep !== "matches") pass(text.slice(gapStart, at));
     if (end > at && keep !== "gaps") pass(text.slice(at, end));
     gapStart = end;
-    // An empty match is a boundary and nothing more.
+    // An empty match is only a boundary.
     at = end > at ? end : at + characterLength(text, at);
   }
   if (at >= length) {

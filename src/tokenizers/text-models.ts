@@ -1,6 +1,7 @@
-// The models of tokenizer.json that are not byte-level BPE: they turn one piece of text into token ids, as Hugging Face
-// tokenizers does. BPE starts from characters here, and falls back to bytes; Unigram takes the most probable segmentation;
-// WordPiece the longest token from the left; WordLevel knows whole pieces only.
+// The models of tokenizer.json that are not byte-level BPE: they encode one piece of text as token
+// ids, as Hugging Face tokenizers does. BPE starts from characters here, and falls back to bytes;
+// Unigram takes the most probable segmentation; WordPiece the longest token from the left;
+// WordLevel knows only whole pieces.
 
 import { ByteMerger } from "./byte-merger.ts";
 import { MergeTable } from "./byte-table.ts";
@@ -8,7 +9,9 @@ import { byteTokenIds, readVocabulary, type TextModel, type Vocabulary } from ".
 import { nameOf, type PlainObject, UnsupportedPart, type TokenizerJson } from "./tokenizer-json.ts";
 import { readUnigram } from "./unigram.ts";
 
-/** Reads "model" of a tokenizer.json. Throws an `UnsupportedPart` for what is not proven. */
+/**
+ * Reads "model" of a tokenizer.json. Throws an `UnsupportedPart` for anything that is not proven.
+ */
 export function readModel(model: PlainObject, json: TokenizerJson): TextModel {
   // Files from before 2021 do not name the type.
   const type = model["type"] ?? ("merges" in model ? "BPE" : undefined);
@@ -27,7 +30,7 @@ export function readModel(model: PlainObject, json: TokenizerJson): TextModel {
   }
 }
 
-/** Fields that may change ids and are not known must be absent. */
+/** Unknown fields that may change ids must be absent. */
 function checkFields(model: PlainObject, known: readonly string[]): void {
   for (const [key, value] of Object.entries(model)) {
     if (!known.includes(key) && value !== null && value !== false) {
@@ -101,13 +104,16 @@ function readBpeModel(model: PlainObject, json: TokenizerJson): TextModel {
       flushUnknown();
       const length = merger.mergeSymbols(symbols, count, merged);
       for (let at = 0; at < length; at++) ids.push(merged[at]!);
-      // One huge piece must not hold its memory for good.
+      // The memory for one huge piece must not be kept for ever.
       if (symbols.length > 2 ** 20) [symbols, merged] = [new Int32Array(256), new Uint32Array(256)];
     },
   };
 }
 
-/** `null` where "unk_token" is null. One that the vocabulary lacks fails in the reference at the first unknown character. */
+/**
+ * `null` if "unk_token" is null. If the vocabulary lacks the token, the reference fails at the
+ * first unknown character.
+ */
 function readUnknown(model: PlainObject, { idOf }: Pick<Vocabulary, "idOf">, json: TokenizerJson): number | null {
   const token = model["unk_token"] ?? null;
   if (token === null) return null;
@@ -116,7 +122,7 @@ function readUnknown(model: PlainObject, { idOf }: Pick<Vocabulary, "idOf">, jso
   return id;
 }
 
-/** A token is looked up by its id, too, so no two may share one. */
+/** Tokens are also looked up by their ids, so no two may share one. */
 function readDistinctVocabulary(model: PlainObject, json: TokenizerJson): Vocabulary {
   const vocabulary = readVocabulary(model["vocab"], json);
   if (new Set(vocabulary.ids).size < vocabulary.ids.length) {

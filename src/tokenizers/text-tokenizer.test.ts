@@ -1,5 +1,6 @@
-// Tokenizers of every kind against what Hugging Face tokenizers makes of the same definitions (recorded by
-// `npm run verify -- tokenizers -- --write`: see the first line of fixtures/kinds.jsonl), and what is refused by name.
+// Tokenizers of every kind against the output of Hugging Face tokenizers for the same definitions
+// (recorded by `npm run verify -- tokenizers -- --write`: see the first line of
+// fixtures/kinds.jsonl), and the kinds that are refused by name.
 
 import { readFileSync } from "node:fs";
 
@@ -10,7 +11,7 @@ import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { createTokenizer, UnsupportedTokenizerError } from "./create-tokenizer.ts";
 import { definitionNames, encodings, textTokenizer, tokenizerJson as recordedJson } from "./fixtures.test-helper.ts";
 
-/** A small tokenizer of the SentencePiece kind: "▁" for a space, bytes for what it does not know. */
+/** A small tokenizer of the SentencePiece kind: "▁" for a space, bytes for unknown characters. */
 const letters = Array.from("▁abcdehlortw!");
 const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
 const pieces = ["<unk>", "<s>", "</s>", ...bytes, ...letters, "he", "ll", "▁w", "or", "▁the", "▁th"];
@@ -102,7 +103,7 @@ function load({ name, definition }: Kind): ReturnType<typeof createTokenizer> {
   return createTokenizer(name, { tokenizerJson, tokenizerConfig: null });
 }
 
-/** Proven by nothing, so refused. */
+/** Definitions without proof, which are refused. */
 const refused: Readonly<Record<string, RegExp>> = {
   "bpe-dropout": /its model has the field "dropout"/,
   "bpe-unknown-missing": /its model has an unk_token, "\[nope\]", that the vocabulary lacks/,

@@ -1,6 +1,7 @@
-// Every kind of tokenizer.json apart from plain byte-level BPE, which has code of its own: SentencePiece-like BPE with byte
-// fallback (Llama 2, Mistral, Gemma), Unigram (llm-jp, Sarashina), WordPiece, and byte-level BPE with unusual parts. Token for
-// token what Hugging Face tokenizers gives, without its post-processing and truncation. What is not proven is refused.
+// Every kind of tokenizer.json apart from plain byte-level BPE, which has code of its own:
+// SentencePiece-like BPE with byte fallback (Llama 2, Mistral, Gemma), Unigram (llm-jp, Sarashina),
+// WordPiece, and byte-level BPE with unusual parts. Token for token equal to Hugging Face
+// tokenizers, without its post-processing and truncation. Anything that is not proven is refused.
 
 import type { IncrementalDecoder, LiteralEncoding, TextRange, Tokenizer } from "../core/index.ts";
 import {
@@ -20,14 +21,14 @@ import { replaceLoneSurrogates } from "./split-pattern.ts";
 import { readModel } from "./text-models.ts";
 import { TokenizerJson } from "./tokenizer-json.ts";
 
-/** Pieces that are remembered, in each of two generations. */
+/** Number of pieces cached, in each of two generations. */
 const pieceGeneration = 16_384;
-/** Longer pieces hardly repeat, in UTF-16 units. */
+/** Longest piece that is cached, in UTF-16 units; longer ones hardly repeat. */
 const longestRemembered = 64;
 
 /**
- * Reads a parsed tokenizer.json. Throws an `UnsupportedPart` for what is not proven, and a `ConfigurationError` that
- * names `source` and the field for a file that is broken.
+ * Reads a parsed tokenizer.json. Throws an `UnsupportedPart` for anything that is not proven, and a
+ * `ConfigurationError` that names `source` and the field for a file that is broken.
  */
 export function readTextTokenizer(name: string, parsed: unknown, source: string): Tokenizer {
   const json = new TokenizerJson(source);
@@ -69,7 +70,7 @@ class TextTokenizer implements Tokenizer {
     this.#parts = parts;
     model.vocabulary.names.forEach((text, index) => this.#names.set(model.vocabulary.ids[index]!, text));
     for (const { id, content, normalized } of addedTokens) {
-      // A token that is looked for in normalized text decodes as normalized text, too.
+      // A token that is searched in normalized text also decodes as normalized text.
       this.#names.set(id, normalized ? this.#normalize(content) : content);
     }
     let largest = -1;
@@ -123,7 +124,10 @@ class TextTokenizer implements Tokenizer {
     scan.spelledTokens += inner.spelledTokens;
   }
 
-  /** Whether the first character of a text is left after normalizing; asked only where pieces depend on it. */
+  /**
+   * True if the first character of a text is left after normalizing; called only where pieces
+   * depend on it.
+   */
   #keepsFirst(text: string): boolean {
     const { normalizer, preTokenizer } = this.#parts;
     if (normalizer === null || !normalizer.removesText || !preTokenizer.looksAtFirst) return true;
@@ -140,7 +144,10 @@ class TextTokenizer implements Tokenizer {
     return ids;
   }
 
-  /** Unigram vocabularies list control tokens among their pieces, and prefer them. */
+  /**
+   * Encodes a control token as the text of its spelling: Unigram vocabularies list control tokens
+   * among their pieces, and prefer them.
+   */
   #spellOut(id: number): readonly number[] {
     const { model } = this.#parts;
     if (id === model.unknownId) return [id];
@@ -151,7 +158,7 @@ class TextTokenizer implements Tokenizer {
     });
   }
 
-  /** Ids that are no token decode to nothing. */
+  /** Ids that are not tokens decode to nothing. */
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
     const decoder = this.#parts.makeDecoder();
     let text = "";

@@ -32,7 +32,7 @@ export class TokenizerJson {
       `Cannot read tokenizer "${this.#source}": ${problem}; give the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
     );
 
-  /** `value`, which `isValid` accepts; `expected` says what that is. */
+  /** Returns `value` if `isValid` accepts it; `expected` describes a valid value. */
   #expect<T>(value: unknown, path: string, isValid: (value: unknown) => value is T, expected: string): T {
     if (isValid(value)) return value;
     throw this.error(`${path} is ${nameOf(value)}, ${expected} expected`);
@@ -63,7 +63,10 @@ export class TokenizerJson {
     return this.#expect(value, path, (given) => typeof given === "boolean", "true or false");
   }
 
-  /** A regular expression that `translate` reads; what it does not read throws an {@link UnsupportedPart}. */
+  /**
+   * A regular expression that `translate` reads; a construct that it does not read throws an {@link
+   * UnsupportedPart}.
+   */
   pattern(value: unknown, path: string, translate: (pattern: string) => RegExp): RegExp {
     try {
       return translate(this.string(value, path));
@@ -78,7 +81,7 @@ export class TokenizerJson {
     return this.#expect(value ?? false, path, (given) => typeof given === "boolean", "true or false");
   }
 
-  /** The parts of a component that may be one or a "Sequence" of several; null has none. */
+  /** The parts of a component, which may be one part or a "Sequence" of several; null has none. */
   sequence(value: unknown, path: string, listKey: string): PlainObject[] {
     if (value === null || value === undefined) return [];
     const component = this.object(value, path);
@@ -88,7 +91,7 @@ export class TokenizerJson {
   }
 }
 
-/** A value in short, for messages. */
+/** A value in a few words, for messages. */
 export function nameOf(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";

@@ -1,5 +1,6 @@
-// The model "Unigram" of SentencePiece: of all segmentations of a piece the one whose tokens have the largest sum of log
-// probabilities. Characters without a token count as unknown, and become bytes where the vocabulary has them.
+// The model "Unigram" of SentencePiece: among all segmentations of a piece, the one whose tokens
+// have the largest sum of log probabilities. Characters without a token count as unknown, and
+// become bytes if the vocabulary has them.
 
 import { MergeTable } from "./byte-table.ts";
 import { byteTokenIds, type TextModel } from "./read-vocabulary.ts";
@@ -62,10 +63,13 @@ type Lattice = {
   readonly unknownScore: number;
 };
 
-/** The texts of the best segmentation, in order; unknown characters that follow each other are one text. */
+/**
+ * The strings of the best segmentation, in order; consecutive unknown characters are one string.
+ */
 function segment(piece: string, { trie, idOf, scores, unknownId, unknownScore }: Lattice): readonly string[] {
   const { length } = piece;
-  // Of the best path to each place: its score, where its last token begins, and that token. Places are UTF-16 units.
+  // The best path to each place: its score, where its last token begins, and that token. Places are
+  // UTF-16 units.
   const best = new Float64Array(length + 1);
   const starts = new Int32Array(length + 1).fill(-1);
   const lastIds = new Int32Array(length + 1);
@@ -103,7 +107,10 @@ function segment(piece: string, { trie, idOf, scores, unknownId, unknownScore }:
   return texts.reverse();
 }
 
-/** All tokens, to find those that begin at a place of a text. A node is a number; edges lie in one hash table. */
+/**
+ * All tokens, for finding those that begin at a place of a text. A node is a number; edges are in
+ * one hash table.
+ */
 class TokenTrie {
   readonly #edges: MergeTable;
   readonly #isEnd: Uint8Array;

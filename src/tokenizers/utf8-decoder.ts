@@ -1,6 +1,6 @@
-// Bytes of tokens to text, a token at a time. Tokens end in the middle of characters, so bytes that may still become one
-// are held back. Invalid bytes become U+FFFD by the rule of the Encoding Standard, which is also that of Rust's lossy
-// decoding: one for each maximal part of a character.
+// Bytes of tokens to text, one token at a time. Tokens end in the middle of characters, so bytes
+// that may still become one are held back. Invalid bytes become U+FFFD by the rule of the Encoding
+// Standard, which is also that of Rust's lossy decoding: one for each maximal part of a character.
 
 /** Decodes whole byte sequences; U+FEFF is a character like any other. */
 export function decodeUtf8(bytes: Uint8Array): string {
@@ -9,7 +9,10 @@ export function decodeUtf8(bytes: Uint8Array): string {
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** How many of the last bytes could be the beginning of a character that later bytes complete: 0 to 3. */
+/**
+ * Number of final bytes that could be the beginning of a character that later bytes complete: 0 to
+ * 3.
+ */
 export function incompleteTail(bytes: Uint8Array, length: number): number {
   for (let tail = 1; tail <= 3 && tail <= length; tail++) {
     const lead = bytes[length - tail] ?? 0;
@@ -25,7 +28,10 @@ function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** Whether the second byte of a character may follow its first: no overlong forms, no surrogates, nothing past U+10FFFF. */
+/**
+ * True if the second byte of a character may follow its first: no overlong forms, no surrogates,
+ * nothing past U+10FFFF.
+ */
 function isSecond(lead: number, byte: number): boolean {
   switch (lead) {
     case 0xe0:
@@ -46,12 +52,15 @@ export class Utf8Joiner {
   #held = new Uint8Array(64);
   #length = 0;
 
-  /** True when no bytes are held back, so that text which is complete by itself may be put out as it is. */
+  /** True if no bytes are held back, so that complete text can be returned as it is. */
   get isClean(): boolean {
     return this.#length === 0;
   }
 
-  /** Takes bytes from `write`, which gets a buffer with room for `count` of them and the offset to begin at. */
+  /**
+   * Takes bytes from `write`, which gets a buffer with room for `count` of them and the offset of
+   * the first.
+   */
   push(count: number, write: (target: Uint8Array, offset: number) => void): string {
     const length = this.#length + count;
     if (length > this.#held.length) {
@@ -67,7 +76,7 @@ export class Utf8Joiner {
     return text;
   }
 
-  /** What is held back will not be completed any more. */
+  /** Decodes the bytes that are held back, as no further bytes will complete them. */
   finish(): string {
     const text = this.#length === 0 ? "" : decodeUtf8(this.#held.subarray(0, this.#length));
     this.#length = 0;

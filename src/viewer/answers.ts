@@ -1,4 +1,5 @@
-// The viewer's answers by path, for its server and for exported pages alike. Everything is read; nothing can be changed.
+// The viewer's answers by path, for its server and for exported pages. Answers only read; nothing
+// can be changed.
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { comparePage } from "./compare-page.ts";
@@ -10,8 +11,8 @@ import type { Reason, StoredEpisode } from "./wire/index.ts";
 
 export type ViewerParts = {
   readonly runs: readonly RunView[];
-  /** Of a model folder that a run names; `null`: it is gone. */
-  /** `run`: the folder of the run, which the model may lie above. */
+  /** Loads the tokenizer of a model folder that a run names; `null` if the folder is gone. */
+  /** `run`: the folder of the run; the model may be in a folder above it. */
   readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
 };
 
@@ -20,7 +21,10 @@ const mostRows = 1000;
 
 export type Answer = { readonly status: number; readonly body: string | Buffer };
 
-/** Answers `/api/<name>?...`. Rejects with a `ConfigurationError` for what a client can correct. */
+/**
+ * Answers `/api/<name>?...`. Rejects with a `ConfigurationError` for faults that a client can
+ * correct.
+ */
 export async function answer(path: string, parts: ViewerParts): Promise<Answer> {
   const url = new URL(path, "http://viewer");
   const name = url.pathname.replace(/^\/api\//, "");
@@ -59,7 +63,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   tasks: async (query, parts) => runOf(query, parts).tasks({ never: query.get("never") === "1", ...pageOf(query) }),
   episode: async (query, parts) => {
     const { episode, ...facts } = await runOf(query, parts).episode(query.get("id") ?? "");
-    // The line as it is: parsing and writing it again would cost more than reading it.
+    // The line unchanged: parsing and writing it again would cost more than reading it.
     return Buffer.concat([Buffer.from(`${JSON.stringify(facts).slice(0, -1)},"episode":`), episode, Buffer.from("}")]);
   },
   group: async (query, parts) => runOf(query, parts).group(query.get("id") ?? ""),

@@ -1,4 +1,4 @@
-// The runs that are shown, compared as the command `compare` does: each later one against the first.
+// Compares the runs that are shown as the command `compare` does: each later one against the first.
 
 import { ConfigurationError } from "../core/index.ts";
 import { type ComparedRun, comparisonSentence, compareTasks } from "../statistics/index.ts";
@@ -9,7 +9,7 @@ const mostRows = 500;
 
 let latest: { readonly key: string; readonly page: ComparePage } | null = null;
 
-/** Throws a `ConfigurationError` where there are fewer than two runs with episodes. */
+/** Throws a `ConfigurationError` for fewer than two runs with episodes. */
 export async function comparePage(all: readonly RunView[]): Promise<ComparePage> {
   const runs = all.filter(({ facts }) => facts.hasEpisodes);
   if (runs.length < 2)

@@ -1,5 +1,6 @@
-// Where the viewer's episodes come from, as a contract, and the first kind: a run folder through the one reader of runs. Another
-// process may be writing the folder, may be killed, or may resume the run.
+// The source of the viewer's episodes, as a contract, and its first implementation: a run folder
+// through the one reader of runs. Another process may be writing the folder, may be killed, or may
+// resume the run.
 
 import { existsSync } from "node:fs";
 
@@ -17,32 +18,35 @@ import { phrasesOf } from "./summary.ts";
 import type { Hit, PlainJson, PlainObject, Row, RunFacts } from "./wire/index.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** What is known of a run, before it has a place among those that are shown. */
+/** Facts about a run, before it has a place among the runs that are shown. */
 export type StoreFacts = Omit<RunFacts, "index">;
 
 export interface EpisodeStore {
-  /** As of the last refresh. */
+  /** Facts about the run, as of the last refresh. */
   readonly facts: StoreFacts;
-  /** Episodes that are there, as of the last refresh. */
+  /** Number of episodes, as of the last refresh. */
   readonly count: number;
-  /** Looks for what is new. False: what was read before is not valid any more. */
+  /** Looks for new episodes. Resolves with false if everything read before is invalid. */
   refresh(): Promise<boolean>;
-  /** `[from, to)`, counted from 0. */
+  /** Rows `[from, to)`, counted from 0. */
   rows(from: number, to: number): Promise<readonly Row[]>;
-  /** A line of episodes.jsonl. Rejects with a `ConfigurationError` when it is not what was written. */
+  /**
+   * A line of episodes.jsonl. Rejects with a `ConfigurationError` if it differs from what was
+   * written.
+   */
   line(place: number): Promise<Buffer>;
   /** Places of the episodes that an expression of `export --where` keeps. Throws a `WhereError`. */
   filter(where: string): AsyncIterable<number>;
-  /** What was said, called or answered; at most one hit an episode. */
+  /** Searches messages, calls and results; yields at most one hit per episode. */
   search(text: string): AsyncIterable<Hit>;
   close(): Promise<void>;
-  /** The model's tokenizer was loaded from here; `null`: the one that is built in. */
+  /** Folder that the model's tokenizer was loaded from; `null` for the built-in one. */
   readonly modelFolder: string | null;
-  /** False: nobody knows which tokenizer made the ids. */
+  /** False if the tokenizer that made the ids is unknown. */
   readonly hasTokenizer: boolean;
 }
 
-/** Rejects with a `ConfigurationError` when the folder holds no run that can be read. */
+/** Rejects with a `ConfigurationError` if the folder holds no readable run. */
 export async function openFolderStore(folder: string): Promise<EpisodeStore> {
   const store = new FolderStore(folder);
   await store.refresh();
@@ -54,7 +58,7 @@ class FolderStore implements EpisodeStore {
   readonly #folder: string;
   readonly #reader: RunFolder;
   #files: EpisodeFiles;
-  /** Of the rows that were read, so that their lines are found without the index. */
+  /** Places of the rows that were read, so that their lines are found without the index. */
   #places: Pick<EpisodeSummary, "id" | "place">[] = [];
   #position: RunPosition | null = null;
   #count = 0;
@@ -114,7 +118,7 @@ class FolderStore implements EpisodeStore {
   async *search(text: string): AsyncGenerator<Hit> {
     let latest = 0;
     for await (const { number, id, role, before, after } of this.#reader.search(text)) {
-      // Guidelines and tools are in every episode.
+      // Skipped, because guidelines and tools are in every episode.
       if (role === "system" || number === latest) continue;
       latest = number;
       const reward = (await this.#reader.summary(number))?.reward ?? null;
@@ -177,19 +181,19 @@ function rowOf(summary: EpisodeSummary): Row {
   };
 }
 
-/** Tasks times episodes of each, where a run has a plan. */
+/** Number of tasks times episodes per task, if the run has a plan. */
 function plannedOf(environment: PlainObject | null, configuration: PlainObject | null): number | null {
   const [tasks, size] = [environment?.["tasks"], configuration?.["group-size"]];
   const hasPlan = configuration?.["groups"] === null && typeof tasks === "number" && typeof size === "number";
   return hasPlan ? tasks * size : null;
 }
 
-/** A folder of `train --out`; see `training.ts`. */
+/** True for a folder of `train --out`; see `training.ts`. */
 export function isTrainingFolder(folder: string): boolean {
   return existsSync(join(folder, "train.json"));
 }
 
-/** A JSON object of a file; throws what reading or parsing throws. */
+/** Reads a JSON object from a file; throws the errors of reading and parsing. */
 export async function readJsonFile(file: string): Promise<PlainObject | null> {
   return objectOf(JSON.parse(await readRegular(file, "utf8")) as PlainJson);
 }

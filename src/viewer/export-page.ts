@@ -1,5 +1,6 @@
-// One self-contained file of what a viewer shows: an episode, those that a filter keeps, a comparison, or a training. It brings the
-// answers along that its pages ask for, and opens from a disk without a server.
+// Exports a view of the viewer as one self-contained file: an episode, the episodes of a filter, a
+// comparison, or a training. It holds the answers that its pages request, and opens from a disk
+// without a server.
 
 import { ConfigurationError } from "../core/index.ts";
 import { answer, type ViewerParts } from "./answers.ts";
@@ -8,16 +9,19 @@ import type { RunView } from "./run-view.ts";
 import { apiPath, type Row, type RowPage } from "./wire/index.ts";
 
 export type ExportChoice = {
-  /** By number or id. */
+  /** Number or id of the episode. */
   readonly episode?: string;
   /** An expression of `export --where`. */
   readonly where?: string;
 };
 
-/** Of a filter. More would make a file that no browser opens quickly. */
+/**
+ * Largest number of episodes that a filter may export. More would make a file that no browser opens
+ * quickly.
+ */
 const mostEpisodes = 1000;
 const mostBytes = 200_000_000;
-/** Of a comparison: the episodes of the first tasks that flipped. */
+/** Number of tasks that flipped whose episodes a comparison exports: the first ones. */
 const mostFlipped = 100;
 
 /** The page as one HTML text. Rejects with a `ConfigurationError` for a choice that is empty or too large. */
@@ -83,7 +87,7 @@ async function keepComparison(runs: readonly RunView[], { answers, keep }: Kept)
   }
 }
 
-/** Under number and id, with the neighbours that are in the file. */
+/** Keeps episodes under number and id, with the neighbours that are in the file. */
 async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep }: Kept): Promise<void> {
   const numbers = new Set(rows.map(({ number }) => number));
   const neighbour = (number: number | null): number | null => (number !== null && numbers.has(number) ? number : null);

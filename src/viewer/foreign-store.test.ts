@@ -44,7 +44,7 @@ describe("openForeignStore()", () => {
     const second = await episodeAt(store, 1);
     expect(notRecorded(second, file)).toEqual(expect.arrayContaining(["loss mask", "logprobs", "stop reason"]));
     expect(second.trajectory.turns.flatMap(({ sampledTokens }) => [...sampledTokens])).toEqual([]);
-    // Nothing is known, and nothing is zero.
+    // Unknown values stay unknown and never become zero.
     expect(await store.rows(1, 2)).toMatchObject([{ sampledTokens: null, tokens: 4, turns: null, durationMs: null }]);
   });
 

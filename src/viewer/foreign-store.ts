@@ -1,5 +1,6 @@
-// A file of another tool as episodes of the viewer: converted once, when it is opened. What the file does not record is left out and
-// named; nothing is made up, so that a token view of a file without tokens says so.
+// A file of another tool as episodes of the viewer: converted once, when it is opened. Facts that
+// the file does not record are omitted and named; nothing is invented, so that a token view of a
+// file without tokens says so.
 
 import { basename } from "node:path";
 import type { Message } from "../core/index.ts";
@@ -60,7 +61,7 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
       }
     },
     close: () => Promise.resolve(),
-    // The ids are of a vocabulary that the file does not name.
+    // The ids belong to a vocabulary that the file does not name.
     modelFolder: null,
     hasTokenizer: false,
   };
@@ -97,7 +98,7 @@ function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): 
   };
 }
 
-/** What such a file does not say equals `null` alone. */
+/** A field that the file does not record equals only `null`. */
 function fieldsOf(row: Row): WhereFields {
   return {
     reward: row.reward,
@@ -123,7 +124,7 @@ function fieldsOf(row: Row): WhereFields {
 }
 
 function hitIn(line: Buffer, text: string, { number, id, reward }: Row): Hit | null {
-  // As it stands in JSON, whose strings are escaped.
+  // Strings are escaped in the line's JSON, so the escaped text is searched.
   if (!line.includes(JSON.stringify(text).slice(1, -1))) return null;
   const { messages } = JSON.parse(line.toString("utf8")) as StoredEpisode;
   for (const { role, content } of messages) {
@@ -167,7 +168,7 @@ function storedEpisode(episode: ForeignEpisode): StoredEpisode {
     events: [],
     turns: turnsOf(branches ?? [], episode.weightVersions),
   };
-  // Names of outcomes and boundaries are those of the file.
+  // Outcomes and boundaries keep the names of the file.
   return stored as unknown as StoredEpisode;
 }
 
@@ -176,7 +177,7 @@ function gradeOf({ scores, explanation, expectedActions }: ForeignEpisode, rewar
   return { reward, metrics: scores, log: explanation ?? "", info } as StoredEpisode["grade"];
 }
 
-/** What the page names in its place. */
+/** Names of facts that the file does not record; the page shows them. */
 function notRecordedOf(episode: ForeignEpisode): string[] {
   const { branches, messages, text, error } = episode;
   const isMissing: Readonly<Record<string, boolean>> = {
@@ -210,7 +211,10 @@ function messagesOf({ messages, text }: ForeignEpisode): Message[] {
 
 type StoredTurn = StoredEpisode["turns"][number];
 
-/** What a mask keeps out is an observation, what it keeps an action: that is all that such a file says. */
+/**
+ * Turns made from masks, as the file records nothing else: masked-out tokens are observations, the
+ * others actions.
+ */
 function turnsOf(branches: readonly ForeignBranch[], versions: readonly string[] | null): StoredTurn[] {
   const turns: StoredTurn[] = [];
   for (const { tokens, lossMask, logprobs } of branches) {

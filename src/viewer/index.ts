@@ -1,4 +1,5 @@
-// Public entry of the viewer: a local web page over runs, served or written to one file. It reads and never writes a run.
+// Public entry of the viewer: a local web page over runs, served or written to one file. It only
+// reads runs.
 
 export type { ViewerParts } from "./answers.ts";
 export { type EpisodeStore, isTrainingFolder, openFolderStore } from "./episode-store.ts";

@@ -1,5 +1,6 @@
-// The page: one HTML text with its script and style in it, each named by its hash, so that nothing else runs and nothing is loaded.
-// Served, it may fetch from where it came from; exported, it fetches nothing and brings its answers along.
+// The page: one HTML text that contains its script and style, each named by its hash, so that no
+// other script runs and nothing is loaded. A served page may fetch only from its server; an
+// exported page fetches nothing and holds its answers.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -9,7 +10,7 @@ import { ConfigurationError } from "../core/index.ts";
 /** The built page: its script and its style. */
 export type PageParts = { readonly script: string; readonly style: string };
 
-/** Rejects with a `ConfigurationError` in a clone that was not built. */
+/** Rejects with a `ConfigurationError` in a clone that has not been built. */
 export async function readPageParts(): Promise<PageParts> {
   const read = (name: string): Promise<string> =>
     readFile(new URL(`../../dist/viewer/page/${name}`, import.meta.url), "utf8");
@@ -23,7 +24,7 @@ export async function readPageParts(): Promise<PageParts> {
 
 const hash = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** `connect`: what the page may fetch from. */
+/** `connect`: the sources that the page may fetch from. */
 function policyOf({ script, style }: PageParts, connect: "'self'" | "'none'"): string {
   return [
     "default-src 'none'",
@@ -61,7 +62,7 @@ export function servedPage(parts: PageParts): {
   };
 }
 
-/** What an exported page answers itself with: bodies by the paths that the page asks for. */
+/** Answers that an exported page holds: bodies by the paths that the page requests. */
 export type PageData = { readonly home: string; readonly answers: Readonly<Record<string, string>> };
 
 export function exportedPage(parts: PageParts, data: PageData): string {

@@ -1,5 +1,6 @@
-// A run as the viewer serves it: rows of its episodes, one whole episode, its text token by token, a search of all messages. Rows and
-// masks are read in the background in short slices, newest answers first: what is asked for is read at once.
+// A run as the viewer serves it: rows of its episodes, one whole episode, its text token by token,
+// a search of all messages. Rows and masks are read in the background in short slices, and requests
+// come first: a requested episode is read at once.
 
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
@@ -26,20 +27,26 @@ export type RowQuery = {
   readonly where?: string;
   readonly reason?: Pick<Reason, "kind" | "label">;
   readonly task?: string;
-  /** A column; the name with a minus in front: the largest first. @default "-number" */
+  /** A column; a minus before its name sorts the largest first. @default "-number" */
   readonly sort?: string;
   readonly from: number;
   readonly count: number;
-  /** The newest row that is known already: only later ones are answered, if it is still what it was. Of unfiltered rows alone. */
+  /**
+   * The newest row that the page has: only later ones are sent, if that row is unchanged. Only for
+   * unfiltered rows.
+   */
   readonly after?: Pick<Row, "number" | "id">;
 };
 
-/** Rows read at once, and for how long masks are checked before others have their turn. */
+/**
+ * Number of rows read at once, and the time for which masks are checked before other work gets a
+ * turn.
+ */
 const batchRows = 256;
 const sliceMs = 10;
-/** Between two looks at a file. */
+/** Minimum time between two refreshes. */
 const refreshMs = 200;
-/** How long a first answer waits for what is being read. */
+/** Time that a first answer waits for rows in progress. */
 const firstSliceMs = 100;
 const mostWrong = 20;
 const mostHits = 1000;
@@ -57,7 +64,7 @@ export class RunView {
   #reading: Promise<void> | null = null;
   #isClosed = false;
 
-  /** `trainer`: laid over the tokens. */
+  /** `trainer`: a trainer's logprobs to lay over the tokens. */
   constructor(store: EpisodeStore, index: number, trainer: TrainerLogprobs | null = null) {
     this.store = store;
     this.index = index;
@@ -71,20 +78,20 @@ export class RunView {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    // What is being read has a file open.
+    // Reads in progress hold a file open.
     await this.#refreshing?.catch(() => undefined);
     await this.#reading?.catch(() => undefined);
     await this.store.close();
   }
 
-  /** Looks at the run again, unless that was a moment ago, and reads on in the background. */
+  /** Refreshes the run, unless that was a moment ago, and continues to read in the background. */
   async refresh(): Promise<void> {
     if (performance.now() - this.#refreshed < refreshMs) return;
     this.#refreshing ??= (async () => {
       if (!(await this.store.refresh())) this.#forget();
       this.#refreshed = performance.now();
       this.#reading ??= this.#readOn().finally(() => (this.#reading = null));
-      // Whoever asks next is told what could not be read.
+      // The next request reports what could not be read.
       this.#reading.catch(() => undefined);
     })().finally(() => (this.#refreshing = null));
     await this.#refreshing;
@@ -98,7 +105,7 @@ export class RunView {
 
   async summary(): Promise<Summary> {
     await this.refresh();
-    // Of a small run all is read by then.
+    // A small run is read completely by then.
     if (this.#rows.length < this.store.count) await Promise.race([this.#reading, setTimeout(firstSliceMs)]);
     const { count: episodes, facts } = { count: this.store.count, facts: this.facts };
     const read = this.#rows.length;
@@ -119,7 +126,7 @@ export class RunView {
     const version = `${total}-${read.length}`;
     const unread = total - read.length;
     if (where === undefined && reason === undefined && task === undefined && sort === "-number") {
-      // Needs no row but those that are shown.
+      // Only the shown rows are needed.
       const end = Math.max(0, total - from);
       const isContinued = after !== undefined && from === 0 && read[after.number - 1]?.id === after.id;
       const start = Math.max(0, end - count, isContinued ? after.number : 0);
@@ -149,7 +156,10 @@ export class RunView {
     return { tasks: found.slice(query.from, query.from + query.count), matched: found.length, total: all.length };
   }
 
-  /** By number or id; its line as it was written. Throws a `ConfigurationError` when there is none. */
+  /**
+   * Finds an episode by number or id; gives its line as it was written. Throws a
+   * `ConfigurationError` if there is none.
+   */
   async episode(name: string): Promise<EpisodePage<Buffer>> {
     await this.refresh();
     const place = await this.#placeOf(name);
@@ -177,7 +187,10 @@ export class RunView {
     return this.#rows;
   }
 
-  /** Episodes with the text in what was said, called or answered, as they are found. Its end comes back. */
+  /**
+   * Yields episodes that contain the text in a message, call or result, as they are found. Returns
+   * the end of the search.
+   */
   async *search(text: string, signal: AbortSignal): AsyncGenerator<Hit, SearchEnd> {
     await this.refresh();
     const episodes = this.store.count;
@@ -204,12 +217,12 @@ export class RunView {
     );
   }
 
-  /** Rows first, then masks; others have their turn every few milliseconds. */
+  /** Reads rows first, then masks; pauses every few milliseconds for other work. */
   async #readOn(): Promise<void> {
     while (!this.#isClosed && this.#rows.length < this.store.count) {
       const from = this.#rows.length;
       const rows = await this.store.rows(from, from + batchRows);
-      // The run was replaced meanwhile.
+      // The run was replaced in the meantime.
       if (this.#rows.length !== from || rows.length === 0) return;
       this.#rows.push(...rows);
       await setImmediate();
@@ -226,14 +239,14 @@ export class RunView {
     }
   }
 
-  /** `null`: the line is not what was written. */
+  /** `null` if the line differs from what was written. */
   #checkMask(line: Buffer | null, number: number): void {
     const masks = this.#masks;
     masks.checked++;
     try {
       const episode = decodeEpisode(JSON.parse(line?.toString("utf8") ?? "") as StoredEpisode);
       if (episode.historyPolicy === "no-tokens") masks.withoutTokens++;
-      // Turns of other tools' files are made of their masks: there is nothing to check.
+      // Turns of other tools' files are made from their masks, so there is nothing to check.
       const isChecked = this.facts.kind !== "file" && episode.historyPolicy !== "no-tokens";
       if (!isChecked && this.#compared === null) return;
       const samples = samplesOf(episode);
@@ -256,7 +269,7 @@ export class RunView {
   }
 }
 
-/** Unknown values last, equal ones in the order of the run. */
+/** Sorts unknown values last, and equal ones in the order of the run. */
 function sorted(rows: Row[], sort: string): Row[] {
   const isFalling = sort.startsWith("-");
   const column = sort.replace(/^-/, "") as keyof Row;

@@ -1,5 +1,5 @@
-// The viewer's server: one page, and answers as JSON. It answers this machine alone, or whoever has the token; it changes nothing
-// and asks nobody.
+// The viewer's server: one page, and answers as JSON. It serves only this machine, or clients that
+// have the token; it changes nothing and makes no requests.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -11,15 +11,15 @@ import { readPageParts, safeHeaders, servedPage } from "./page.ts";
 
 export type ViewerAddress = {
   readonly host: string;
-  /** 0: a free one. */
+  /** Port to listen on; 0 for a free one. */
   readonly port: number;
-  /** Needed to be served; `null`: only programs of this machine are. */
+  /** Token that requests must carry; `null` serves only programs on this machine. */
   readonly token: string | null;
 };
 
 const mostSearchCharacters = 1000;
 
-/** Rejects with a `ConfigurationError` when the address is not available. */
+/** Rejects with a `ConfigurationError` if the address is not available. */
 export async function serveViewer(parts: ViewerParts, { host, port, token }: ViewerAddress): Promise<Listener> {
   const page = servedPage(await readPageParts());
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
@@ -64,7 +64,10 @@ function refuse(outgoing: ServerResponse, status: number, message: string): void
   outgoing.writeHead(status, { ...safeHeaders, "content-type": "application/json; charset=utf-8" }).end(body);
 }
 
-/** In the address of the page, and in a header of what the page asks for. A page of another origin has neither. */
+/**
+ * Checks the token in the address of the page, or in a header of the page's requests. A page of
+ * another origin has neither.
+ */
 function isToken({ headers }: IncomingMessage, query: URLSearchParams, token: string): boolean {
   const given = headers["x-viewer-token"] ?? query.get("token") ?? "";
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -1,10 +1,10 @@
-// What the rows of a run say together: its verdict, why episodes did not pass, its course, and its tasks.
+// Summary of the rows of a run: its verdict, why episodes did not pass, its course, and its tasks.
 
 import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
 import { addCount } from "../lib/counts.ts";
 
-/** Parts of a course, and episodes of each at least: fewer jump about. */
+/** Most parts of a course, and fewest episodes per part: with fewer, means fluctuate too much. */
 const courseParts = 60;
 const partEpisodes = 8;
 const mostReasons = 12;
@@ -38,7 +38,10 @@ export function summaryOf(rows: readonly Row[]): Counted {
   };
 }
 
-/** Why episodes did not pass: an episode may have several reasons. What the grader says of episodes that passed, too, is none. */
+/**
+ * Reasons why episodes did not pass: an episode may have several. A sentence that the grader also
+ * says of passing episodes is not a reason.
+ */
 function reasonsOf(rows: readonly Row[]): Reason[] {
   const harmless = new Set(rows.filter(hasPassed).flatMap(({ phrases }) => phrases));
   const counts = new Map<string, { kind: Reason["kind"]; label: string; count: number }>();
@@ -68,7 +71,7 @@ function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
   return [...reasons, ...row.phrases.map((label) => ({ kind: "grade" as const, label }))];
 }
 
-/** Whether an episode is one of those that a reason counts. */
+/** True if the reason counts this episode. */
 export function hasReason(row: Row, { kind, label }: Pick<Reason, "kind" | "label">): boolean {
   return rowReasons(row).some((reason) => reason.kind === kind && reason.label === label);
 }
@@ -122,7 +125,10 @@ export function taskRows(rows: readonly Row[]): TaskRow[] {
   }));
 }
 
-/** What a grader said, sentence by sentence, without what differs from task to task: names in quotes, ids, numbers, what is listed. */
+/**
+ * Sentences of the grader without the parts that differ between tasks: quoted names, ids, numbers,
+ * lists.
+ */
 export function phrasesOf(log: string): readonly string[] {
   const phrases = log.split(/(?<=[.!?])\s+|\n+/).map((sentence) =>
     withoutList(sentence.replaceAll(/"[^"]*"/g, "…").replaceAll(/(?:[#$]|(?<!\w))\w*\d[\w.:%-]*/g, "…"))
@@ -132,7 +138,7 @@ export function phrasesOf(log: string): readonly string[] {
   return [...new Set(phrases.filter((phrase) => phrase !== "" && phrase !== "…"))];
 }
 
-/** A sentence up to its first colon where something that differs is listed after it. */
+/** A sentence up to its first colon, if it is followed by a list that varies. */
 function withoutList(sentence: string): string {
   const colon = sentence.indexOf(": ");
   return colon === -1 || !sentence.includes("…", colon + 2) ? sentence : `${sentence.slice(0, colon)}: …`;

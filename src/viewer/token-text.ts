@@ -1,9 +1,10 @@
-// The text of every token of an episode: decoded as a stream, so that characters of several tokens come out whole.
+// The text of every token of an episode: decoded as a stream, so that characters of several tokens
+// stay whole.
 
 import type { Tokenizer } from "../core/index.ts";
 import type { PackedText, ShownEpisode } from "./wire/index.ts";
 
-/** One for each turn. */
+/** One packed text for each turn. */
 export function packedText(
   { trajectory }: ShownEpisode,
   tokenizer: Tokenizer,
@@ -31,7 +32,7 @@ function packed(tokens: Uint32Array, tokenizer: Tokenizer): PackedText {
   return { text: parts.join(""), lengths: Buffer.from(lengths.buffer).toString("base64") };
 }
 
-/** A tokenizer of another version may not know an id. */
+/** A tokenizer of another version may lack an id. */
 function decode(push: () => string, id: number): string {
   try {
     return push();

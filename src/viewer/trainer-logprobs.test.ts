@@ -1,4 +1,5 @@
-// A trainer's logprobs over a run: which tokens they are laid on, what is counted, and what a file may not say.
+// A trainer's logprobs over a run: the tokens that they belong to, the counts, and the faults of a
+// file.
 
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -33,7 +34,7 @@ const write = async (...lines: readonly (object | string)[]): Promise<string> =>
 
 const read = async (...lines: readonly (object | string)[]) => readTrainerLogprobs(await write(...lines), "file");
 
-/** The line that a trainer writes whose logprobs lie so far below the sampled ones. */
+/** The line of a trainer whose logprobs are lower than the sampled ones by `below`. */
 const lineOf = ({ episodeId, branch, logprobs }: Sample, below: number, start = 0) => ({
   episode_id: episodeId,
   branch,
@@ -53,7 +54,7 @@ describe("a line", () => {
       expect([problems, missing, difference.tokens]).toEqual([[], 0, trained]);
       expect(difference.largest).toBeCloseTo(0.25, 5);
       expect(difference.sum / trained).toBeCloseTo(0.25, 5);
-      // Zeros of tokens that are not trained are no logprobs.
+      // Zeros of tokens that are not trained are not logprobs.
       for (const [at, bit] of sample.lossMask.entries()) expect(Number.isNaN(logprobs[at]!)).toBe(bit === 0);
     }
   });
@@ -90,7 +91,7 @@ describe("a line", () => {
     ]);
     const other = await overlay(sample, { ...lineOf(sample, 0), episode_id: "nobody" });
     expect(other.problems).toEqual(["No line names this episode."]);
-    // Nothing to compare with is not a difference of zero.
+    // Without logprobs to compare with, the difference is unknown, not zero.
     const bare = await overlay({ ...sample, logprobs: null }, lineOf(sample, 0));
     expect(bare.branches.get(0)).toMatchObject({ difference: { tokens: 0 }, largestAt: null, missing: 0 });
   });
@@ -111,7 +112,7 @@ describe("a file", () => {
     await expect(read()).rejects.toThrow(/it has no line/);
     const path = await write(good, { ...good, logprobs: Array.from({ length: 1000 }, () => -1) });
     await expect(readTrainerLogprobs(path, "file", { recordBytes: 1000 })).rejects.toThrow(/line 2": it is longer/);
-    // A trainer is writing it.
+    // A file that a trainer is still writing.
     await writeFile(path, `${JSON.stringify(good)}\n{"episode_id": "b", "logpr`);
     expect([...(await readTrainerLogprobs(path, "file")).episodes.keys()]).toEqual(["a"]);
   });

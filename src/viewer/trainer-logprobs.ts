@@ -1,5 +1,6 @@
-// What a trainer computed for the tokens of a run: JSON lines, one for each training row, named as every export names it. Laid over the
-// sampled logprobs in the viewer; which tokens they belong to is decided there, by the rows that our own functions make.
+// Logprobs that a trainer computed for the tokens of a run: JSON lines, one for each training row,
+// named as every export names it. The viewer lays them over the sampled logprobs; the rows that our
+// own functions make decide which tokens they belong to.
 
 import { basename } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
@@ -15,20 +16,20 @@ import {
   type TrainerLines,
 } from "./wire/index.ts";
 
-/** A line of the file; NaN: the trainer has no logprob. */
+/** A line of the file; NaN if the trainer has no logprob. */
 type TrainerRow = { readonly line: number; readonly branch: number; readonly logprobs: Float32Array };
 
 export type TrainerLogprobs = {
-  /** Without its folder: exported pages leave this machine. */
+  /** Name of the file without its folder, because exported pages leave this machine. */
   readonly file: string;
-  /** By the id of the episode, in the order of the lines. */
+  /** Rows by the id of the episode, in the order of the lines. */
   readonly episodes: ReadonlyMap<string, readonly TrainerRow[]>;
 };
 
-/** They are kept in memory, four bytes each. */
+/** Most logprobs of a file. They are kept in memory, four bytes each. */
 const mostLogprobs = 200_000_000;
 
-/** Rejects with a `ConfigurationError` that names the line which is not as it should be. `name` is for messages. */
+/** Rejects with a `ConfigurationError` that names the malformed line. `name` is for messages. */
 export async function readTrainerLogprobs(
   path: string,
   name: string,
@@ -38,7 +39,7 @@ export async function readTrainerLogprobs(
   let count = 0;
   for await (const { text, number, isLast } of linesOf(path, name, { recordBytes })) {
     const parsed = parseLine(text);
-    // The last line may be in the middle of being written.
+    // The last line may be incomplete while it is being written.
     if (parsed === null && isLast) break;
     const row = rowOf(parsed?.value);
     if (typeof row === "string") {
@@ -74,7 +75,7 @@ function parseLine(text: string): { readonly value: unknown } | null {
   }
 }
 
-/** A sentence: why it is none. */
+/** Reads a row; a string is the reason why the value is not one. */
 function rowOf(value: unknown): (Omit<TrainerRow, "line"> & { readonly episodeId: string }) | string {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "it is no object";
   const { episode_id: episodeId, branch = 0, logprobs: list } = value as Readonly<Record<string, unknown>>;
@@ -90,7 +91,7 @@ function rowOf(value: unknown): (Omit<TrainerRow, "line"> & { readonly episodeId
   return { episodeId, branch: branch as number, logprobs };
 }
 
-/** The lines of an episode, as they travel to the page. */
+/** The lines of an episode, in the form that is sent to the page. */
 export function linesOfEpisode({ file, episodes }: TrainerLogprobs, episodeId: string): TrainerLines {
   const rows = (episodes.get(episodeId) ?? []).map(({ line, branch, logprobs }) => ({
     line,

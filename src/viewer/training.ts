@@ -1,4 +1,5 @@
-// A folder of `train --out`: its curves, and one sentence on whether the training is healthy, with the signs that it rests on.
+// A folder of `train --out`: its curves, and one sentence on whether the training is healthy, with
+// the signs that support it.
 
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -10,10 +11,10 @@ import { readRegular } from "../system/regular-file.ts";
 
 type Sign = Training["signs"][number];
 
-/** Written to within so many milliseconds: it goes on. */
+/** A training whose file changed within this many milliseconds is in progress. */
 const liveMs = 120_000;
 
-/** A training beside runs: it has no episodes. */
+/** A training as a store beside runs: it has no episodes. */
 export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
   const read = async (): Promise<StoreFacts> => {
     const facts = (await readJsonFile(join(folder, "train.json"))) ?? {};
@@ -76,7 +77,7 @@ export async function readTraining(folder: string, facts: RunFacts): Promise<Tra
   return { facts, version: `${steps.length}-${facts.status}`, verdict: verdictOf(steps, signs), ...stated };
 }
 
-/** Of the pass rate on held-out tasks, of which so many are run once each. */
+/** Adds the interval of the pass rate on held-out tasks; `tasks` of them are run once each. */
 function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
   const rate = step["held_out_pass_rate"] ?? null;
   if (rate === null || typeof tasks !== "number" || !(tasks >= 2 && tasks <= 100_000)) return step;
@@ -85,7 +86,10 @@ function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
   return { ...step, held_out_low: interval?.low ?? null, held_out_high: interval?.high ?? null };
 }
 
-/** Steps in their order. A line that is being written is left out; of a step that was made again the last counts. */
+/**
+ * Steps in their order. A line that is being written is omitted; of a step that was made again, the
+ * last line counts.
+ */
 export function readMetrics(text: string): TrainingPoint[] {
   const [header = "", ...lines] = text.split(/\r?\n/);
   const names = header.split(",");

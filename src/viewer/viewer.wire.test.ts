@@ -1,4 +1,5 @@
-// The viewer over a run that a rollout wrote: what it counts, finds and serves, and whom it refuses.
+// The viewer over a run that a rollout wrote: its counts, searches and answers, and the clients
+// that it refuses.
 
 import { createHash } from "node:crypto";
 import { appendFile, cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
@@ -132,7 +133,7 @@ describe("a run", () => {
     expect(later.rows.map(({ number }) => number)).toEqual(Array.from({ length: 40 - before }, (_, at) => 40 - at));
     const other = await viewed.rows({ from: 0, count: 100, after: { ...newest!, id: "another run" } });
     expect([other.isContinued, other.rows.length]).toEqual([false, 40]);
-    // Another run in its place; and a line that a disk changed.
+    // Replaces the run by another one, and damages a line as a disk might.
     const [first = "", second = ""] = text.split("\n");
     await writeFile(file, `${second}\n${first.replace("seed", "sead")}\n`);
     await rm(join(folder, "index.jsonl"), { force: true });
@@ -151,7 +152,7 @@ describe("a run", () => {
   });
 });
 
-/** With headers that fetch does not let one set. */
+/** Sends headers that fetch does not allow to set. */
 const get = async (
   url: string,
   headers: Record<string, string> = {},

@@ -1,14 +1,15 @@
-// What the agent did against what the task expects: the calls of an episode, and the first one that differs.
+// The agent's actions against those that the task expects: the calls of an episode, and the first
+// one that differs.
 
 import type { ExpectedAction, PlainJson, PlainObject, ShownEpisode } from "../../src/viewer/wire/index.ts";
 
 export type MadeCall = ExpectedAction & {
   readonly turn: number | null;
-  /** False: it was read and not carried out. */
+  /** False if the call was read and not carried out. */
   readonly isCarriedOut: boolean;
 };
 
-/** In their order; of a file without events those of its messages. */
+/** Calls of the episode in their order; a file without events gives those of its messages. */
 export function madeCalls({ events, messages }: Pick<ShownEpisode, "events" | "messages">): readonly MadeCall[] {
   const calls: MadeCall[] = [];
   for (const event of events) {
@@ -39,7 +40,7 @@ export function madeCalls({ events, messages }: Pick<ShownEpisode, "events" | "m
   return calls;
 }
 
-/** An object; of what is none, its text under "". */
+/** Arguments as an object; text that is not a JSON object is kept under "". */
 export function readArguments(text: string): PlainObject {
   try {
     const value = JSON.parse(text) as PlainJson;
@@ -51,7 +52,10 @@ export function readArguments(text: string): PlainObject {
 }
 
 export type Difference =
-  /** `made`: the call that comes nearest, with the names of arguments that differ; `null`: no such tool was called from there on. */
+  /**
+   * `made`: the most similar call, with the names of arguments that differ; `null` if no such tool
+   * was called from there on.
+   */
   | {
       readonly type: "missing";
       readonly expected: ExpectedAction;
@@ -64,8 +68,8 @@ export type Difference =
 const looksUp = /^(?:get|find|list|look|search|calculate|think|check|read|view|show|fetch)/i;
 
 /**
- * The first expected action that was not made, in order; or, where all were made, the first call beyond them that is no look-up.
- * `null`: there is neither.
+ * The first expected action that was not made, in order; or, where all were made, the first further
+ * call that is not a look-up. `null` if there is neither.
  */
 export function firstDifference(expected: readonly ExpectedAction[], made: readonly MadeCall[]): Difference | null {
   const used = new Set<MadeCall>();
@@ -77,7 +81,7 @@ export function firstDifference(expected: readonly ExpectedAction[], made: reado
       from = at + 1;
       continue;
     }
-    // The same call earlier than expected is an order of its own, and no difference.
+    // The same call earlier than expected is only another order, not a difference.
     const earlier = made.find((call) => !used.has(call) && call.isCarriedOut && isSame(action, call));
     if (earlier !== undefined) {
       used.add(earlier);
@@ -110,7 +114,7 @@ function differing(a: ExpectedAction, b: ExpectedAction): string[] {
   );
 }
 
-/** Keys in one order; numbers that were written as texts stay texts. */
+/** Sorts keys; numbers that were written as strings stay strings. */
 function sorted(value: PlainJson | undefined): PlainJson | undefined {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one: PlainJson) => sorted(one) ?? null);

@@ -1,4 +1,4 @@
-// Where the page's answers come from: the server that sent it, or the file that it is.
+// The source of the page's answers: the server that sent it, or the exported file itself.
 
 import { apiPath, type PathValue, type Refusal, type SearchEnd, type Hit } from "../../src/viewer/wire/index.ts";
 
@@ -7,7 +7,7 @@ type Embedded = { readonly home: string; readonly answers: Readonly<Record<strin
 let embedded: Embedded | null = null;
 const token = new URLSearchParams(location.search).get("token");
 
-/** Reads the answers of an exported page. Without them the server is asked. */
+/** Reads the answers of an exported page. Without them the page sends requests to the server. */
 export async function readEmbedded(): Promise<void> {
   const block = document.getElementById("data");
   if (block === null) return;
@@ -20,7 +20,7 @@ export async function readEmbedded(): Promise<void> {
 
 export const isExported = (): boolean => embedded !== null;
 
-/** Rejects with an `Error` whose message is for people. */
+/** Rejects with an `Error` whose message is for users. */
 export async function ask<T>(name: string, values: Readonly<Record<string, PathValue>> = {}): Promise<T> {
   const path = apiPath(name, values);
   if (embedded !== null) {
@@ -50,7 +50,7 @@ async function send(path: string, signal?: AbortSignal): Promise<Response> {
   }
 }
 
-/** Calls `onHit` for each as it comes. */
+/** Calls `onHit` for each hit as it arrives. */
 export async function search(
   run: number,
   text: string,

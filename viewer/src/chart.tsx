@@ -1,4 +1,5 @@
-// A small chart: lines over steps or episodes, drawn by uPlot, said in words for those who do not see it.
+// A small chart: lines over steps or episodes, drawn by uPlot, with a description for people who do
+// not see it.
 
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
@@ -9,12 +10,12 @@ export type Line = {
   readonly values: readonly (number | null)[];
   /** A colour variable of the style. */
   readonly colour: string;
-  /** Points alone, with bars from low to high. */
+  /** Draws only points, with bars from low to high. */
   readonly points?: { readonly low: readonly (number | null)[]; readonly high: readonly (number | null)[] };
   readonly isFaint?: boolean;
 };
 
-/** Changes when colours do. */
+/** Changes whenever the colours change. */
 export const theme = signal(0);
 
 type ChartProps = {
@@ -24,7 +25,7 @@ type ChartProps = {
   readonly lines: readonly Line[];
   readonly height?: number;
   readonly format: (value: number) => string;
-  /** Of the axis; default: what the values need. */
+  /** Range of the axis; default: that of the values. */
   readonly range?: readonly [number, number];
 };
 
@@ -37,7 +38,7 @@ export function Chart({ title, x, xLabel, lines, height = 130, format, range }: 
   useEffect(() => {
     const element = holder.current!;
     const style = getComputedStyle(element);
-    // A canvas knows no variables: an element resolves them.
+    // A canvas cannot read CSS variables, so an element resolves them.
     const colour = (name: string): string => {
       element.style.color = `var(${name})`;
       const { color } = style;

@@ -1,4 +1,5 @@
-// Runs compared: a verdict for each against the first, and the tasks, those that flipped first.
+// A comparison of runs: a verdict for each against the first, and the tasks, those that flipped
+// first.
 
 import type { ComparePage, RunFacts } from "../../src/viewer/wire/index.ts";
 import type { MeanDifference, RowChange, TaskInRun } from "../../src/statistics/index.ts";

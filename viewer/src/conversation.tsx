@@ -1,5 +1,5 @@
-// An episode as people read it: who said what, what was called with which arguments, what came back, what was wrong, and how long
-// it took. Made of the events; of a file without events, of its messages.
+// An episode as a conversation: messages and their speakers, calls with their arguments, results,
+// format errors, and durations. Made from the events; for a file without events, from its messages.
 
 import { useEffect, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
@@ -13,9 +13,9 @@ import { weightsText } from "./token-layout.ts";
 
 type Reader = { readonly episode: ShownEpisode; readonly run: number; readonly number: number };
 
-/** Longer texts are folded. */
+/** Length from which text is folded. */
 const foldedFrom = 4000;
-/** Of a text in one element, so that what is out of sight costs nothing. */
+/** Number of characters of a text in one element, so that elements out of sight cost nothing. */
 const blockCharacters = 8000;
 
 export function Conversation({
@@ -50,7 +50,7 @@ export function Conversation({
   );
 }
 
-/** Opens what is folded around the first place of a text, and goes there. */
+/** Opens the folded text around the first occurrence of a text, and scrolls there. */
 function showText(element: HTMLElement, text: string): void {
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
@@ -411,7 +411,7 @@ function Note({ children }: { readonly children: ComponentChildren }) {
   return <p class="note">{children}</p>;
 }
 
-/** Arguments as rows. What is no JSON object is shown as it was written. */
+/** Arguments as rows. Text that is not a JSON object is shown unchanged. */
 function CallForm({ name, argumentsText }: { readonly name: string; readonly argumentsText: string }) {
   let rows: (readonly [string, string])[] | null = null;
   try {
@@ -461,7 +461,7 @@ function Folded({
   );
 }
 
-/** Long ones are folded behind their beginning; the browser's search opens them. */
+/** Long text is folded and shows its beginning; the browser's search opens them. */
 function Text({ text, isCode = false }: { readonly text: string; readonly isCode?: boolean }) {
   if (text.length <= foldedFrom) return <div class={isCode ? "text code" : "text"}>{printable(text)}</div>;
   return (
@@ -479,7 +479,7 @@ function Blocks({ text, isCode }: { readonly text: string; readonly isCode: bool
   for (let at = 0; at < text.length;) {
     const line = text.indexOf("\n", at + blockCharacters);
     let end = line === -1 || line > at + 2 * blockCharacters ? at + blockCharacters : line + 1;
-    // A character of two halves stays whole.
+    // Keeps a character of two halves whole.
     if (text.charCodeAt(end - 1) >> 10 === 0x36) end++;
     blocks.push(text.slice(at, end));
     at = end;

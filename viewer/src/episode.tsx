@@ -41,7 +41,7 @@ function Shown({
   const episode = useMemo(() => decodeEpisode(page.episode), [page]);
   const isTokens = query.has("t");
   const { row, group, previous, next, trainer } = page;
-  // What the key t shows is there when it is pressed.
+  // Loads the token text in advance, so that the key t shows it at once.
   useEffect(() => {
     if (episode.trajectory.turns.length > 0) loadText(run, row.number).catch(() => undefined);
     document.title = `${row.number} · ${printable(row.id)}`;

@@ -1,4 +1,4 @@
-// How numbers and texts are shown, everywhere the same.
+// Formats of numbers and strings, everywhere the same.
 
 import { type Row, wellFormed } from "../../src/viewer/wire/index.ts";
 
@@ -13,7 +13,7 @@ export function percent(rate: number | null): string {
   return rate === null ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.095 ? 1 : 0)} %`;
 }
 
-/** A reward, short. */
+/** A reward in short form. */
 export function reward(value: number | null): string {
   return value === null ? "–" : String(Number(value.toFixed(3))).replace("-", "−");
 }
@@ -26,8 +26,8 @@ export function duration(ms: number | null): string {
 }
 
 /**
- * What cannot be seen, made visible: control characters as their symbols, half characters and marks that turn the direction of
- * text by their numbers.
+ * Makes invisible characters visible: control characters as their symbols, half characters and
+ * marks that change the direction of text by their numbers.
  */
 export function printable(text: string): string {
   const marks = /[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
@@ -36,7 +36,10 @@ export function printable(text: string): string {
   );
 }
 
-/** Control characters but line feeds and tabs as their symbols, and well-formed. Keeps the length of the text. */
+/**
+ * Well-formed text with control characters, except line feeds and tabs, as their symbols. Keeps the
+ * length of the text.
+ */
 export function controlsShown(text: string): string {
   return wellFormed(text).replaceAll(/(?![\n\t])\p{Cc}/gu, (mark) => {
     const code = mark.charCodeAt(0);
@@ -55,7 +58,7 @@ export function Reward({ row }: { readonly row: Pick<Row, "reward" | "outcome"> 
   return <span class={`reward ${outcomeClass(row)}`}>{row.reward === null ? row.outcome : reward(row.reward)}</span>;
 }
 
-/** How an episode ended, in one phrase. */
+/** The end of an episode, in one phrase. */
 export function ending(row: Pick<Row, "failure" | "outcome" | "stopReason">): string {
   if (row.failure !== null) return `failed: ${row.failure}`;
   if (row.outcome === "completed" && row.stopReason === "not recorded") return "ending not recorded";

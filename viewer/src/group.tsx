@@ -1,4 +1,5 @@
-// The episodes of a task side by side, from the step where they part: what they share is shown once.
+// The episodes of a task side by side, from the step where they begin to differ: their common part
+// is shown once.
 
 import { useMemo } from "preact/hooks";
 import {
@@ -188,7 +189,10 @@ function sharedSteps(all: readonly (readonly Step[])[]): number {
   return shared;
 }
 
-/** As group-relative learners have it: how far a reward lies from the mean, in standard deviations; 0 where all are equal. */
+/**
+ * Advantages as group-relative learners compute them: the distance of a reward from the mean, in
+ * standard deviations; 0 where all are equal.
+ */
 export function advantagesOf(rows: readonly Pick<Row, "reward">[]): readonly (number | null)[] {
   const rewards = rows.flatMap((row) => row.reward ?? []);
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);

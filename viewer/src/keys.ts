@@ -1,4 +1,4 @@
-// Keys of a page: letters by themselves, while nothing is being typed.
+// Keys of a page: single letters, while the user is not typing.
 
 import { useEffect } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// Answers as they are waited for: loading, there, or refused.
+// States of an awaited answer: loading, loaded, or refused.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -8,7 +8,10 @@ export type Loaded<T> =
   | { readonly type: "ready"; readonly value: T }
   | { readonly type: "refused"; readonly message: string };
 
-/** Loads again whenever the key changes; what was there stays until the next is. `everyMs`: and again after so long; `null`: never. */
+/**
+ * Loads again whenever the key changes; the old answer stays until the new one arrives. `everyMs`:
+ * also loads again after this time; never if `null`.
+ */
 export function useLoaded<T>(key: string, load: () => Promise<T>, everyMs: number | null = null): Loaded<T> {
   const [state, setState] = useState<Loaded<T> & { readonly key: string }>({ type: "loading", key });
   useEffect(() => {

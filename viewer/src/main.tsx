@@ -1,4 +1,4 @@
-// The page: which part of it is shown, its head, its keys.
+// The page: its current part, its head, its keys.
 
 import { Component, type ComponentChildren, render } from "preact";
 import { useState } from "preact/hooks";
@@ -30,7 +30,7 @@ function Page({ runs }: { readonly runs: readonly RunFacts[] }) {
   });
   const { parts } = route.value;
   const canCompare = runs.filter(({ hasEpisodes }) => hasEpisodes).length > 1;
-  // Two runs were named to be compared.
+  // True if two runs were named for a comparison.
   const isCompare = canCompare && (parts[0] ?? "compare") === "compare";
   const run = isCompare ? undefined : (runs[Number(parts[0] ?? 0)] ?? runs[0]);
   return (
@@ -59,7 +59,7 @@ function Part({ run }: { readonly run: RunFacts | undefined }) {
 
 type HeadProps = {
   readonly runs: readonly RunFacts[];
-  /** Undefined: runs are compared. */
+  /** The run to show; undefined if runs are compared. */
   readonly run: RunFacts | undefined;
   readonly canCompare: boolean;
   readonly onHelp: () => void;
@@ -147,7 +147,7 @@ function Help({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** What a record of others breaks, breaks alone. */
+/** Limits the damage of a malformed record of another tool to the view that shows it. */
 class Guard extends Component<{ readonly children: ComponentChildren }, { readonly message: string | null }> {
   override state: { readonly message: string | null } = { message: null };
 

@@ -1,4 +1,5 @@
-// A run on one page: its verdict in a sentence, why episodes did not pass, its course, and the table with one box.
+// A run on one page: its verdict in a sentence, the reasons why episodes did not pass, its course,
+// and the table with one box.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
@@ -19,7 +20,7 @@ import { useLoaded, Waiting } from "./load.tsx";
 import { amend, go, linkTo, route } from "./route.ts";
 
 const pageRows = 100;
-/** Between two looks: at a run in progress, and at one that is being read. */
+/** Times between two refreshes: of a run in progress, and of one that is still being read. */
 const liveMs = 1000;
 const readingMs = 250;
 
@@ -116,7 +117,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
   );
 }
 
-/** How far a trainer is from the sampler, with the episode in which it is farthest. */
+/** Distance of a trainer from the sampler, with the episode in which it is largest. */
 function Trainer({
   trainer: { file, difference, largestIn, missing, bare, problems, unknown },
   run,
@@ -154,7 +155,10 @@ function Trainer({
   );
 }
 
-/** Checked by the functions that make masks, episode by episode, while one reads. */
+/**
+ * Result of checking masks with the functions that make them, episode by episode, in the
+ * background.
+ */
 function Masks({
   masks,
   episodes,
@@ -230,7 +234,7 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
   );
 }
 
-/** What stands in the box: a number or id, text in quotes, or an expression. */
+/** Reads the content of the box: a number or id, text in quotes, or an expression. */
 export function readBox(text: string): {
   readonly type: "episode" | "search" | "where" | "all";
   readonly text: string;
@@ -317,7 +321,7 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   );
 }
 
-/** The box was asked for on a page that has none: it takes the focus when it is there. */
+/** The box was requested on a page that has none: it takes the focus once it exists. */
 const pending = { focus: false };
 
 export function focusBox(): void {
@@ -439,7 +443,7 @@ export function RowTable({
   );
 }
 
-/** Unless text is being selected. */
+/** Opens the row, unless text is being selected. */
 function openRow(run: number, row: Row): void {
   if (getSelection()?.isCollapsed !== false) go(linkTo([run, "episode", row.number]));
 }

@@ -1,10 +1,11 @@
-// Where the reader is, as the part of the address behind #: every state that matters can be linked.
+// The reader's position, as the part of the address after #: every state that matters can be
+// linked.
 
 import { computed, signal } from "@preact/signals";
 import { wellFormed } from "../../src/viewer/wire/index.ts";
 
 export type Route = {
-  /** Of the path, decoded: `0`, `episode`, `36`. */
+  /** Parts of the path, decoded: `0`, `episode`, `36`. */
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
 };
@@ -30,7 +31,10 @@ function decoded(part: string): string {
   }
 }
 
-/** As a part of an address. Half a character, which no address can hold, is the replacement character. */
+/**
+ * Encodes a part of an address. Half a character, which no address can hold, becomes the
+ * replacement character.
+ */
 function encoded(part: string | number): string {
   return encodeURIComponent(wellFormed(String(part)));
 }
@@ -50,7 +54,7 @@ export function go(link: string): void {
   location.hash = link;
 }
 
-/** Changes parts of the query and leaves no step in the history. */
+/** Changes parts of the query without a new entry in the history. */
 export function amend(changes: Readonly<Record<string, string | number | null>>): void {
   const { parts, query } = route.value;
   history.replaceState(null, "", linkTo(parts, { ...Object.fromEntries(query), ...changes }));

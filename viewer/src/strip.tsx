@@ -1,5 +1,5 @@
-// The strip over an episode that never scrolls away: how it ended and why, the first action that differs from what the task
-// expects, the difference of the state, and the ways to its neighbours.
+// The fixed strip above an episode: its end and the reason, the first action that differs from the
+// expected ones, the difference of the state, and links to its neighbours.
 
 import { useMemo } from "preact/hooks";
 import { type EpisodePage, expectedActions, type ShownEpisode, stateDifference } from "../../src/viewer/wire/index.ts";
@@ -12,7 +12,7 @@ type StripProps = {
   readonly page: EpisodePage;
   readonly episode: ShownEpisode;
   readonly isTokens: boolean;
-  /** Of a file of another tool. */
+  /** Facts that another tool's file does not record; `null` for a record of ours. */
   readonly missing: readonly string[] | null;
 };
 

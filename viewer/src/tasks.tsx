@@ -1,4 +1,4 @@
-// The tasks of a run, the least solved first; or those alone that never pass.
+// The tasks of a run, the least solved first; or only those that never pass.
 
 import { useState } from "preact/hooks";
 import type { RunFacts, TaskPage } from "../../src/viewer/wire/index.ts";

@@ -1,5 +1,6 @@
-// The tokens of a branch as pieces that are shown: an observation and an action for each turn, each with what its mask says and why,
-// cut into chunks of one text node. Data alone; drawn in `tokens.tsx`. Which tokens are trained is what `src/trajectories` says.
+// The tokens of a branch as pieces that are shown: an observation and an action for each turn, each
+// with the state of its mask and the reason, cut into chunks of one text node. Only data; drawn in
+// `tokens.tsx`. `src/trajectories` decides which tokens are trained.
 
 import type { Sample, Turn } from "../../src/core/index.ts";
 import { branchesOf, turnSpans } from "../../src/trajectories/index.ts";
@@ -18,16 +19,19 @@ export type PieceKind = "observed" | "trained" | "masked";
 export type Piece = {
   readonly turn: Turn;
   readonly kind: PieceKind;
-  /** Why it is not trained, or that it is. */
+  /** Reason why it is not trained, or that it is trained. */
   readonly reason: string;
-  /** Of its first token in the branch. */
+  /** Place of its first token in the branch. */
   readonly start: number;
   readonly tokens: Uint32Array;
-  /** Aligned with `tokens`; `null`: none were recorded, or it is an observation. */
+  /** Aligned with `tokens`; `null` if none were recorded, or it is an observation. */
   readonly logprobs: Float32Array | null;
-  /** Aligned with `tokens`, NaN where it has none; `null`: no trainer's logprobs are laid over it. */
+  /**
+   * Aligned with `tokens`, NaN for tokens without one; `null` if no trainer's logprobs are laid
+   * over it.
+   */
   readonly trainer: Float32Array | null;
-  /** `null`: the tokenizer is not at hand. */
+  /** `null` if the tokenizer is not available. */
   readonly text: TokenText | null;
   readonly reward: number | null;
 };
@@ -39,7 +43,7 @@ export type BranchLayout = {
   readonly tokens: number;
   readonly trained: number;
   readonly masked: number;
-  /** The row of the branch; `null`: it trains nothing. */
+  /** The row of the branch; `null` if it trains nothing. */
   readonly sample: Sample | null;
 };
 
@@ -60,9 +64,12 @@ export function layoutOf(
     readonly samples: ShownSamples;
     readonly texts: readonly TurnText[] | null;
     readonly branch: number;
-    /** Of a trainer. @default none */
+    /** Logprobs of a trainer. @default none */
     readonly overlay?: BranchOverlay | null;
-    /** Whose masks they are: files of other tools keep tokens out of the loss and do not say why. @default "ours" */
+    /**
+     * Origin of the masks: files of other tools keep tokens out of the loss and do not say why.
+     * @default "ours"
+     */
     readonly masks?: "ours" | "of the file" | "not recorded";
   },
 ): BranchLayout {
@@ -158,7 +165,7 @@ function untrainedReason(
   return samples.violation === null ? "masked" : "no row was made: the masks are not in order";
 }
 
-/** What weights sampled a turn, in a few words; `null`: the engine names none. */
+/** The weights that sampled a turn, in a few words; `null` if the engine names none. */
 export function weightsText({ weightSpans }: Plain<Pick<Turn, "weightSpans">>): string | null {
   const spans = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
   const shown = spans.map(({ dispatch, reply, tokenCount }) => {
@@ -168,7 +175,10 @@ export function weightsText({ weightSpans }: Plain<Pick<Turn, "weightSpans">>): 
   return shown.every((one) => one === null) ? null : `weights ${shown.map((one) => one ?? "?").join(", ")}`;
 }
 
-/** How far the oldest weights of a path lie behind its newest; `null`: versions are no whole numbers, or none are named. */
+/**
+ * The oldest and the newest weights of a path; `null` if versions do not end with whole numbers, or
+ * none are named.
+ */
 export function versionSpread(turns: readonly Turn[]): { readonly oldest: number; readonly newest: number } | null {
   const versions = turns.flatMap(({ weightSpans }) => weightSpans.flatMap(({ dispatch, reply }) => [dispatch, reply]));
   const numbers = versions.flatMap((version) => {
@@ -183,12 +193,12 @@ export type Chunk = {
   readonly from: number;
   readonly to: number;
   readonly text: string;
-  /** Where the text of each token begins; one more entry than tokens. */
+  /** Start of the text of each token; one more entry than tokens. */
   readonly starts: Uint32Array;
 };
 
 const chunkTokens = 500;
-/** So far a line end is looked for behind a chunk. */
+/** Number of tokens after a chunk within which a line end is searched. */
 const slackTokens = 120;
 
 /** A piece in parts of one text node. */
@@ -221,7 +231,10 @@ function idText(tokens: Uint32Array): string {
   return `${tokens.join(" ")} `;
 }
 
-/** What colours say: how unlikely a token was when it was sampled, or how far a trainer's logprob is from the sampled one. */
+/**
+ * Meaning of the colours: how unlikely a token was when it was sampled, or how far a trainer's
+ * logprob is from the sampled one.
+ */
 export type Colouring = "logprob" | "difference";
 
 /** Classes from likely to unlikely, and from near to far. */
@@ -230,7 +243,7 @@ export const colourBounds: Readonly<Record<Colouring, readonly number[]>> = {
   difference: [0.01, 0.05, 0.2, 0.5, 1],
 };
 
-/** The class of a token; -1: it needs no mark. */
+/** The class of a token; -1 if it needs no mark. */
 export function colourClass(
   { logprobs, trainer }: Pick<Piece, "logprobs" | "trainer">,
   at: number,
@@ -244,7 +257,7 @@ export function colourClass(
   return found;
 }
 
-/** One sentence on a branch: what is trained of it. */
+/** One sentence on the tokens of a branch that are trained. */
 export function branchSentence({ tokens, trained, masked, sample }: BranchLayout): string {
   const observed = tokens - trained - masked;
   const parts = [

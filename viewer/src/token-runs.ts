@@ -1,15 +1,22 @@
-// Parts of the token text in runs, so that a frame looks at few elements: what is far from the view the browser skips as one run, with
-// all that is in it, and still finds, copies and reads aloud. Without runs a frame pays for every chunk of the text: with a million
-// tokens 47 ms of CPU while scrolling, with runs 8 to 10 (Chromium, 2,000 chunks).
+// Parts of the token text in runs, so that a frame handles few elements: the browser skips parts
+// far from the view as one run, with all their elements, and still finds, copies and reads them
+// aloud. Without runs a frame pays for every chunk of the text: with a million tokens 47 ms of CPU
+// while scrolling, with runs 8 to 10 (Chromium, 2,000 chunks).
 
-/** An element, how many below it the browser may skip one by one, and how many lines it has about. */
+/**
+ * An element, the number of elements below it that the browser may skip one by one, and its
+ * approximate number of lines.
+ */
 export type Part = { readonly element: HTMLElement; readonly skippable: number; readonly lines: number };
 
 const runLength = 32;
-/** Of a line, in a window of 1,280 points; what was drawn once keeps its own height. */
+/**
+ * Characters of a line, in a window of 1,280 points; elements that were drawn once keep their own
+ * height.
+ */
 const columns = 100;
 
-/** The parts themselves while they are few. */
+/** Groups the parts into runs; returns the parts themselves if they are few. */
 export function inRuns(parts: readonly Part[]): HTMLElement[] {
   if (parts.reduce((sum, { skippable }) => sum + skippable, 0) <= runLength) return parts.map(({ element }) => element);
   const runs: { readonly element: HTMLElement; held: number; lines: number }[] = [];
@@ -27,13 +34,13 @@ export function inRuns(parts: readonly Part[]): HTMLElement[] {
   return runs.map(({ element, lines }) => sized(element, lines));
 }
 
-/** An element that has its height while it is skipped. */
+/** Gives an element its height while it is skipped. */
 export function sized(element: HTMLElement, lines: number): HTMLElement {
   element.style.containIntrinsicBlockSize = `auto ${lines}lh`;
   return element;
 }
 
-/** About as many as the text has, wrapped. */
+/** Approximate number of lines of the text when wrapped. */
 export function linesOf(text: string): number {
   let lines = 0;
   for (let start = 0; start < text.length;) {

@@ -1,6 +1,6 @@
-// An episode as its policy saw it: every token with its mask, logprob and weights. All text stands in the page, a text node for some
-// 500 tokens, so that the browser's search, copying and screen readers have it whole; colours of logprobs are ranges over it, made
-// only for what is near the view.
+// An episode as its policy saw it: every token with its mask, logprob and weights. All text is in
+// the page, a text node for about 500 tokens, so that the browser's search, copying and screen
+// readers have it whole; colours of logprobs are ranges over it, made only near the view.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Turn } from "../../src/core/index.ts";
@@ -41,13 +41,15 @@ type TokensProps = {
   readonly number: number;
   readonly branch: number | null;
   readonly turn: number | null;
-  /** What the file of another tool does not record; `null`: the record is ours. */
+  /** Facts that another tool's file does not record; `null` for a record of ours. */
   readonly missing: readonly string[] | null;
-  /** Laid over the tokens; `null`: none. */
+  /** A trainer's logprobs, laid over the tokens; `null` for none. */
   readonly trainer: TrainerLines | null;
 };
 
-/** Kept for the episode that was read last: conversation and tokens are gone back and forth between. */
+/**
+ * Kept for the episode that was read last, because readers switch between conversation and tokens.
+ */
 const textCache = new Map<string, Promise<ReturnType<typeof decodeText> | null>>();
 
 export function loadText(run: number, number: number): Promise<ReturnType<typeof decodeText> | null> {
@@ -190,7 +192,10 @@ function sharedTurns(a: readonly Turn[], b: readonly Turn[]): number {
   return shared;
 }
 
-/** How far the trainer is from the sampler on this branch, and what of its file cannot be shown. */
+/**
+ * Distance of the trainer from the sampler on this branch, and the lines of its file that cannot be
+ * shown.
+ */
 function Trainer({
   file,
   overlay: { branches, problems },
@@ -250,7 +255,7 @@ const colourNames: Readonly<Record<Colouring, string>> = {
   logprob: "logprob below",
 };
 
-/** `choose`: what colours say; `null`: there is no choice. */
+/** `choose`: sets the meaning of the colours; `null` if the reader cannot choose. */
 function Legend({
   colouring,
   choose,
@@ -304,10 +309,10 @@ function Pane({ layout, turn, colouring }: PaneProps) {
 
 type Drawn = { readonly piece: Piece; readonly chunk: Chunk; readonly node: Text };
 
-/** Without scrolling, until what came near the view is coloured. */
+/** Time without scrolling after which the tokens near the view are coloured. */
 const restMs = 100;
 
-/** Draws a layout into an element, and colours what is near the view. */
+/** Draws a layout into an element, and colours the tokens near the view. */
 class TokenPane {
   readonly #element: HTMLElement;
   readonly #colouring: Colouring;
@@ -383,7 +388,10 @@ class TokenPane {
     return { element: section, skippable: text.childElementCount, lines };
   }
 
-  /** Whenever one range changes the browser places all of them again: while the text is scrolled, that waits. */
+  /**
+   * The browser places all ranges again whenever one changes, so changes wait until scrolling
+   * stops.
+   */
   #note(entries: readonly IntersectionObserverEntry[]): void {
     for (const entry of entries) this.#waiting.set(entry.target, entry);
     clearTimeout(this.#rest);
@@ -528,7 +536,7 @@ function weightSpanAt({ weightSpans }: Turn, at: number): string | null {
   return null;
 }
 
-/** What cannot be seen keeps its length here: ranges count characters. */
+/** Invisible characters keep their length here, because ranges count characters. */
 function shownText(text: string): string {
   return controlsShown(text).replaceAll(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "␦");
 }

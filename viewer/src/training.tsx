@@ -1,4 +1,5 @@
-// A training on one page: whether it is healthy, in a sentence with its signs, and the curves that these rest on.
+// A training on one page: whether it is healthy, in a sentence with its signs, and the curves that
+// support them.
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { PlainObject, RunFacts, Training, TrainingPoint } from "../../src/viewer/wire/index.ts";

@@ -1,5 +1,6 @@
-// The way back: from coefficients of logprobs and entropies to gradients of every parameter, which are added to what is
-// there. Reads what the last way forward kept, and uses some of it up: forward, then back, once.
+// The backward pass: from coefficients of logprobs and entropies to gradients of every parameter,
+// which are added to the existing ones. Reads the buffers that the last forward pass kept, and
+// overwrites some of them: one backward pass for each forward pass.
 
 import { layerPass, type Network, packSegment, type PackedBatch, queriesOf, segmentsOf } from "./training-memory.ts";
 import type { WeightMatrix } from "./parameter-layout.ts";
@@ -26,7 +27,7 @@ export function runBackward(network: Network, batch: PackedBatch): void {
   kernels.scatterRows(gradient, buffers.tokens, batch.tokens.length, hiddenSize, embedding);
 }
 
-/** The gradient by the layer's output becomes that by what attention left. */
+/** Turns the gradient by the layer's output into the gradient by the output of attention. */
 function runFeedForwardBackward(network: Network, batch: PackedBatch, layer: number): void {
   const { config, kernels, buffers } = network;
   const { hiddenSize, feedForwardSize } = config;
@@ -39,7 +40,10 @@ function runFeedForwardBackward(network: Network, batch: PackedBatch, layer: num
   normalizeBackward(network, normGradient, ...norm, outputGradient, count, hiddenSize, true);
 }
 
-/** The gradient by what attention left becomes that by the layer's input, in `buffers.gradient`. */
+/**
+ * Turns the gradient by the output of attention into the gradient by the layer's input, in
+ * `buffers.gradient`.
+ */
 function runAttentionBackward(network: Network, batch: PackedBatch, layer: number): void {
   const { config, kernels, floats, buffers } = network;
   const { hiddenSize, headSize, heads, keyValueHeads } = config;

@@ -1,5 +1,5 @@
-// A model as a folder in Hugging Face's layout: config.json and model.safetensors. Its tokenizer lies beside them and is
-// `tokenizers/`' to read.
+// A model as a folder in Hugging Face's layout: config.json and model.safetensors. `tokenizers/`
+// reads the tokenizer in the same folder.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,17 +15,17 @@ export type Checkpoint = {
   readonly weights: Float32Array;
 };
 
-/** Rejects with a `ConfigurationError` that names the file and what is wrong with it. */
+/** Rejects with a `ConfigurationError` that names the file and its fault. */
 export async function readCheckpoint(folder: string): Promise<Checkpoint> {
   const [configFile, weightsFile] = [join(folder, "config.json"), join(folder, "model.safetensors")];
-  // One after the other, so that of two missing files the same is named every time.
+  // Read one after the other, so that of two missing files the same is always named.
   const config = readModelConfig(await readModelJson(configFile), configFile);
   const tensors = readSafetensors(await read(weightsFile), weightsFile);
   return { config, weights: toWeights(config, tensors, weightsFile) };
 }
 
 export type WriteCheckpointOptions = {
-  /** Goes into config.json. Default: none. */
+  /** Written to config.json. Default: none. */
   readonly endTokenId?: number;
   /** BF16 rounds the weights; the file is half as large. Default "F32". */
   readonly dtype?: WrittenType;
@@ -45,7 +45,7 @@ export async function writeCheckpoint(
   await writeFile(join(folder, "config.json"), text);
 }
 
-/** The weights by name; views of them, no copies. */
+/** The weights by name; views, not copies. */
 export function toTensors(config: ModelConfig, weights: Float32Array): Map<string, Tensor> {
   const { parameters } = parameterLayout(config);
   return new Map(
@@ -56,7 +56,7 @@ export function toTensors(config: ModelConfig, weights: Float32Array): Map<strin
   );
 }
 
-/** The place of the first NaN or infinity; -1 when there is none. */
+/** The place of the first NaN or infinity; -1 if all are finite. */
 export function firstNotFinite(values: Float32Array): number {
   for (let index = 0; index < values.length; index++) if (!Number.isFinite(values[index])) return index;
   return -1;
@@ -111,7 +111,10 @@ export type Tensor = {
 
 const bytesOf: Readonly<Record<string, number>> = { F32: 4, F16: 2, BF16: 2 };
 
-/** Tensors by name, in the order of the header. Throws a `ConfigurationError` that names `source` for bytes that are none. */
+/**
+ * Tensors by name, in the order of the header. Throws a `ConfigurationError` that names `source`
+ * for bytes in another format.
+ */
 export function readSafetensors(bytes: Uint8Array, source: string): Map<string, Tensor> {
   const refuse = (problem: string): ConfigurationError =>
     new ConfigurationError(`Cannot read weights "${source}": ${problem}; give a model.safetensors file.`);
@@ -148,7 +151,7 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
   return tensors;
 }
 
-/** The format's own bound. */
+/** The format's own limit. */
 const maxHeaderBytes = 100_000_000;
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -206,13 +209,15 @@ export function writeSafetensors(tensors: ReadonlyMap<string, Tensor>, dtype: Wr
   return bytes;
 }
 
-/** The nearest numbers that BF16 can hold, ties to even; a file in BF16 gives back exactly these. */
+/**
+ * The nearest numbers that BF16 can hold, ties to even; a file in BF16 reads back exactly these.
+ */
 export function roundToBrainFloats(values: Float32Array): Float32Array {
   const rounded = values.slice();
   const words = new Uint32Array(rounded.buffer);
   for (let index = 0; index < words.length; index++) {
     const word = words[index]!;
-    // Infinities and NaN have no neighbour to be rounded to.
+    // Infinities and NaN are not rounded.
     if ((word & 0x7f80_0000) === 0x7f80_0000) words[index] = word & 0xffff_0000;
     else words[index] = (word + 0x7fff + ((word >>> 16) & 1)) & 0xffff_0000;
   }

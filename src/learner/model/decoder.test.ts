@@ -10,7 +10,7 @@ import { packSequences } from "./training-memory.ts";
 
 const sizes = { maxRows: 80, maxSequences: 4, pages: 64 };
 
-/** Gives sequence `sequence` pages of its own, in no order. */
+/** Gives sequence `sequence` pages of its own, in arbitrary order. */
 function givePages(decoder: Decoder, sequence: number, count: number): void {
   for (let place = 0; place < count; place++)
     decoder.pageTable(sequence)[place] = (7 * (sequence * 16 + place) + 3) % 64;
@@ -80,7 +80,7 @@ describe.each([
     const next = decoder.add(tokens[20]!, 20, 1);
     decoder.run([next]);
     const expected = decoder.logits(0).slice();
-    // The first page is shared, the second copied and written on.
+    // The first page is shared, the second copied and then extended.
     const [first, second] = decoder.pageTable(1);
     decoder.pageTable(2).set([first!, 63]);
     decoder.copyPage(second!, 63);

@@ -1,6 +1,7 @@
-// A model that samples: token ids in, logits of the next token out, over a paged cache of keys and values. Rows of many
-// sequences, prompts and single steps alike, go through the network together; what a row gets does not depend on the
-// others. Which page belongs to whom, and what is sampled from logits, is for the engine to say.
+// A model that samples: token ids in, logits of the next token out, over a paged cache of keys and
+// values. Rows of many sequences, prompts and single steps alike, go through the network together;
+// the result of a row does not depend on the others. The engine decides which page belongs to which
+// sequence, and samples from the logits.
 
 import { Arena, instantiateKernels, type Kernels, type CompiledKernels, loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
@@ -13,7 +14,7 @@ import {
   parameterLayout,
 } from "./parameter-layout.ts";
 
-/** Tokens of a page; the kernels know it too. */
+/** Tokens per page; the kernels have the same constant. */
 export const pageTokens = 16;
 
 export type DecoderOptions = {
@@ -60,7 +61,10 @@ export class Decoder {
     this.setWeights(weights);
   }
 
-  /** Takes other weights; what the cache holds was made by the old ones. Throws a `RangeError` for another shape. */
+  /**
+   * Replaces the weights; the cache still holds results of the old ones. Throws a `RangeError` for
+   * another shape.
+   */
   setWeights(weights: Float32Array): void {
     const { size } = this.#layout;
     if (weights.length !== size) {
@@ -86,14 +90,14 @@ export class Decoder {
     }
   }
 
-  /** How many rows the next run can still take. */
+  /** Number of rows that the next run can still take. */
   get room(): number {
     return this.#maxRows - this.#rows;
   }
 
   /**
-   * Adds a token to the next run, and says which row it is. Its sequence's table must hold the page of its position, and the
-   * cache, or earlier rows of the run, every position before it.
+   * Adds a token to the next run, and returns its row. Its sequence's table must hold the page of
+   * its position, and the cache, or earlier rows of the run, every position before it.
    */
   add(token: number, position: number, sequence: number): number {
     const row = this.#rows++;
@@ -104,7 +108,10 @@ export class Decoder {
     return row;
   }
 
-  /** Computes what was added and forgets the list. `requested`: rows whose logits are computed. */
+  /**
+   * Computes the rows that were added, and clears the list. `requested`: rows whose logits are
+   * computed.
+   */
   run(requested: ArrayLike<number>): void {
     const { hiddenSize } = this.config;
     const { gatherRows } = this.#kernels;
@@ -131,7 +138,7 @@ export class Decoder {
     return this.#view(this.#buffers.logits + index * vocabularySize * 4, vocabularySize);
   }
 
-  /** The same logits become e^((logit - highest) * inverseTemperature); returns their sum. */
+  /** Replaces the same logits by e^((logit - highest) * inverseTemperature); returns their sum. */
   temper(index: number, inverseTemperature: number): number {
     const { vocabularySize } = this.config;
     const row = this.#buffers.logits + index * vocabularySize * 4;

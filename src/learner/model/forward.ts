@@ -1,4 +1,4 @@
-// The way forward: tokens to logprobs of targets, keeping what the way back needs.
+// The forward pass: tokens to logprobs of targets. Keeps the values that the backward pass needs.
 
 import { layerPass, type Network, packSegment, type PackedBatch, queriesOf, segmentsOf } from "./training-memory.ts";
 

@@ -32,7 +32,7 @@ async function writeModel(json: unknown): Promise<Float32Array> {
   return weights;
 }
 
-/** Reads a GGUF file as its specification says, written apart from the writer. */
+/** Reads a GGUF file as its specification says, written independently of the writer. */
 function readGguf(file: Buffer) {
   let at = 0;
   const take = (length: number): number => (at += length) - length;

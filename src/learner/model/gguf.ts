@@ -1,5 +1,6 @@
-// A model folder as one GGUF file, for llama.cpp and what is built on it. Weights stay floats of 32 bits, so that logprobs
-// agree; the tokenizer's own way of cutting text has no name in llama.cpp, so prompts are best given as token ids.
+// A model folder as one GGUF file, for llama.cpp and programs that use it. Weights stay floats of
+// 32 bits, so that logprobs agree; llama.cpp has no name for the tokenizer's own way of cutting
+// text, so prompts are best given as token ids.
 
 import { writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
@@ -7,7 +8,10 @@ import { basename, join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/failure.ts";
 import { type Checkpoint, readCheckpoint, readModelJson, toTensors } from "./checkpoint.ts";
 
-/** Reads the folder and writes the file. Rejects with a `ConfigurationError` that names the file that does not fit. */
+/**
+ * Reads the folder and writes the file. Rejects with a `ConfigurationError` that names the
+ * unsuitable file.
+ */
 export async function exportGguf(folder: string, file: string): Promise<void> {
   const checkpoint = await readCheckpoint(folder);
   const source = join(folder, "tokenizer.json");
@@ -52,7 +56,7 @@ function toGguf({ config, weights }: Checkpoint, vocabulary: GgufVocabulary, nam
   const described = tensors.map(([hugging, { shape, values: floats }]) => {
     const start = offset;
     offset = aligned(offset + floats.byteLength);
-    // Our shapes are [outputs, inputs], the file's run the other way round. Type 0: floats of 32 bits.
+    // Our shapes are [outputs, inputs], those of the file are reversed. Type 0: floats of 32 bits.
     return [bytesOf(ggufName(hugging)), u32(shape.length), ...shape.toReversed().map(u64), u32(0), u64(start)];
   });
   const parts = [
@@ -95,9 +99,12 @@ function ggufName(name: string): string {
 }
 
 type GgufVocabulary = {
-  /** By id, in the alphabet of byte-level BPE. */
+  /** Token strings indexed by id, in the alphabet of byte-level BPE. */
   readonly tokens: readonly string[];
-  /** Aligned with `tokens`; llama.cpp's numbers: 1 an ordinary token, 3 a control token, 4 one cut out of text, 5 none. */
+  /**
+   * Kinds aligned with `tokens`, in llama.cpp's numbers: 1 an ordinary token, 3 a control token, 4
+   * one cut out of text, 5 unused.
+   */
   readonly kinds: readonly number[];
   readonly merges: readonly string[];
   readonly endTokenId: number | null;
@@ -195,7 +202,7 @@ function text(value: string): Buffer {
   return Buffer.concat([u32(8), bytesOf(value)]);
 }
 
-/** `type`: of its elements, which are written without. */
+/** `type`: type of the elements, which are written without a type of their own. */
 function list<T>(type: number, values: readonly T[], element: (value: T) => Buffer): Buffer {
   return Buffer.concat([u32(9), u32(type), u64(values.length), ...values.map(element)]);
 }

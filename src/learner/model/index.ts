@@ -1,6 +1,6 @@
-// The embedded model: a Qwen3 small enough for a processor. Weights in Hugging Face's layout, a training pass with gradients
-// and AdamW, and a decoder over a paged cache, computed by WebAssembly kernels. No engine and no learner: see
-// `engines/embedded/` and `learner/`.
+// The embedded model: a Qwen3 small enough for a CPU. Weights in Hugging Face's layout, a training
+// pass with gradients and AdamW, and a decoder over a paged cache, computed by WebAssembly kernels.
+// Neither an engine nor a learner: see `engines/embedded/` and `learner/`.
 
 export {
   type Checkpoint,

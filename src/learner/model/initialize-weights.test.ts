@@ -6,7 +6,7 @@ import { randomTokens } from "./tiny-model.test-helper.ts";
 import { TrainingModel } from "./training-model.ts";
 import { packSequences } from "./training-memory.ts";
 
-/** Mean logprob of the second half of sequences that say the same 40 random tokens twice. */
+/** Mean logprob of the second half of sequences that hold the same 40 random tokens twice. */
 function logprobOfRepetition(config: ModelConfig, weights: Float32Array): number {
   const model = new TrainingModel({ config, weights, maxTokens: 320, maxTargets: 160 });
   const sequences = [1, 2, 3, 4].map((seed) => {

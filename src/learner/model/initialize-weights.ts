@@ -1,7 +1,8 @@
-// Weights to begin training from: seeded, and by default "induction-ready". Copying ids from earlier in a conversation is
-// what a small tool-calling model does most, and what it takes longest to find by itself: with ordinary random weights a
-// model of this size had not begun to copy after 0.7 million tokens. So two layers are given the circuit that copies
-// (previous-token heads below, induction heads above); all of it is plain Qwen3 weights, and all of it is trained.
+// Initial weights: seeded, and by default "induction-ready". Copying ids from earlier in a
+// conversation is the most frequent skill of a small tool-calling model, and the slowest to emerge:
+// with ordinary random weights a model of this size had not begun to copy after 0.7 million tokens.
+// So two layers are given the circuit that copies (previous-token heads below, induction heads
+// above); all of it is plain Qwen3 weights, and all of it is trained.
 
 import { createRandom } from "../../lib/random.ts";
 import type { ModelConfig } from "./model-config.ts";
@@ -13,7 +14,7 @@ export type InitializeOptions = {
   readonly inductionHeads?: boolean;
 };
 
-/** The same config, options and version of this package give the same bits. */
+/** The same config, options and package version give the same bits. */
 export function initializeWeights(config: ModelConfig, options: InitializeOptions): Float32Array {
   const { seed, inductionHeads = true } = options;
   const gauss = gaussian(seed);
@@ -26,7 +27,7 @@ export function initializeWeights(config: ModelConfig, options: InitializeOption
     for (let index = offset; index < offset + size; index++) {
       if (inputs === undefined) weights[index] = 1;
       else if (isEmbedding) weights[index] = gauss() * 0.04;
-      // What is added to the residual stream starts small, the smaller the more layers add to it.
+      // Matrices that add to the residual stream start small, and smaller with more layers.
       else weights[index] = gauss() / Math.sqrt(inputs * (isResidual ? 2 * config.layers : 1));
     }
   }
@@ -40,15 +41,18 @@ function gaussian(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(next() + 1e-12)) * Math.cos(2 * Math.PI * next());
 }
 
-// Rewrites random weights so that the first two layers copy what followed the last occurrence of a token.
+// Rewrites random weights so that the first two layers copy what followed the last occurrence of a
+// token.
 //
-// 1. A constant vector is added to every embedding. Qwen3 has no biases; this gives heads a direction to hang one on.
-// 2. Layer 0: heads that attend to the token 1 or 2 places before. Queries and keys are made of the constant alone,
-//    turned against each other by that many places on the fastest rotary frequencies. They carry the earlier token's
-//    identity along as a vector of their own.
-// 3. Layer 1: heads whose query is a token's identity as layer 0 reads it, and whose key is what layer 0 brought from the
-//    token before. They attend to what followed an earlier occurrence, match content only (the slow frequencies, which do
-//    not turn with distance), and write what they find as a prediction.
+// 1. A constant vector is added to every embedding. Qwen3 has no biases; this gives heads a fixed
+// direction to use instead.
+// 2. Layer 0: heads that attend to the token 1 or 2 places before. Queries and keys consist only of
+// the constant, rotated against each other by that many places on the fastest rotary frequencies.
+// They carry the earlier token's identity along as a vector of their own.
+// 3. Layer 1: heads whose query is a token's identity as layer 0 reads it, and whose key is what
+// layer 0 brought from the token before. They attend to what followed an earlier occurrence, match
+// only content (the slow frequencies, which do not turn with distance), and write what they find as
+// a prediction.
 
 /** Found by measurement on copying tasks, with the frequencies of theta 1e6. */
 const embeddingScale = 3;
@@ -62,7 +66,7 @@ const contentGain = 3;
 const carriedSize = 0.2;
 const predictionSize = 2;
 
-/** Changes `weights`. The config has at least two layers. */
+/** Changes `weights` in place. The config must have at least two layers. */
 function plantInductionHeads(config: ModelConfig, weights: Float32Array, gauss: () => number): void {
   const layout = parameterLayout(config);
   const { hiddenSize, headSize, heads, keyValueHeads, feedForwardSize, vocabularySize } = config;

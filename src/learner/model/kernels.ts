@@ -1,4 +1,5 @@
-// Finds and compiles the kernels that the set-up has built: with fused multiply-add where this host has it, else without.
+// Finds and compiles the kernels that the build made: with fused multiply-add if this host has it,
+// else without.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -7,10 +8,10 @@ import { setFlagsFromString } from "node:v8";
 import { ConfigurationError } from "../../core/failure.ts";
 
 const pageBytes = 65_536;
-/** Below lie the kernels' own constants. */
+/** The kernels' own constants lie below. */
 const firstByte = 65_536;
 
-/** Hands out memory until `seal`, which gives the arrays to read and write it by. */
+/** Allocates memory until `seal`, which returns the arrays for reading and writing it. */
 export class Arena {
   readonly #memory: WasmMemory;
   #end = firstByte;
@@ -28,7 +29,7 @@ export class Arena {
     return start;
   }
 
-  /** As many of these as there are names. */
+  /** Allocates one block of `count` for each name. */
   allocateEach<Name extends string>(names: readonly Name[], count: number): Readonly<Record<Name, number>> {
     return Object.fromEntries(names.map((name) => [name, this.allocate(count)])) as Record<Name, number>;
   }
@@ -53,7 +54,7 @@ export class Arena {
   }
 }
 
-/** The little of WebAssembly's interface that is used; Node's types leave it out. */
+/** The part of WebAssembly's interface that is used here; Node's types do not declare it. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => WasmModule;
   readonly Memory: new (descriptor: { readonly initial: number; readonly maximum?: number }) => WasmMemory;
@@ -61,12 +62,12 @@ declare const WebAssembly: {
   validate(bytes: Uint8Array): boolean;
 };
 
-/** Compiled code; may be sent to worker threads, which then need not compile it again. */
+/** Compiled code; it can be sent to worker threads, which then need not compile it again. */
 export type WasmModule = { readonly __wasmModule: unique symbol };
 
 export type WasmMemory = {
   readonly buffer: ArrayBuffer;
-  /** By pages of 64 kB. Detaches every array over the memory. */
+  /** Grows the memory by `pages` pages of 64 kB. Detaches every array over the memory. */
   grow(pages: number): number;
 };
 
@@ -130,12 +131,13 @@ export function loadKernels(build?: KernelBuild): CompiledKernels {
 
 function isSupported(build: KernelBuild, bytes: Uint8Array): boolean {
   if (WebAssembly.validate(bytes) || build === "simd") return WebAssembly.validate(bytes);
-  // V8 before 11.4 (Node 20) has relaxed SIMD behind a flag, which must be set before the code is compiled.
+  // V8 before 11.4 (Node 20) enables relaxed SIMD only with a flag, which must be set before the
+  // code is compiled.
   setFlagsFromString("--experimental-wasm-relaxed-simd");
   return WebAssembly.validate(bytes);
 }
 
-/** From src/ and from dist/ alike the build is three folders up, in dist/. */
+/** The build is three folders up, in dist/, both from src/ and from dist/. */
 function read(build: KernelBuild): Uint8Array {
   const path = fileURLToPath(new URL(`../../../dist/learner/model/kernels/${build}.wasm`, import.meta.url));
   try {

@@ -1,5 +1,6 @@
-// Products of matrices against the plainest loops, at sizes that leave something over everywhere, and the law that the
-// engine stands on: what a row gets does not depend on the rows beside it.
+// Products of matrices against the plainest loops, at sizes that leave remainders everywhere, and
+// the invariant that the engine relies on: the result of a row does not depend on the rows beside
+// it.
 
 import { describe, expect, test } from "vitest";
 
@@ -25,7 +26,7 @@ describe.each(["relaxed-simd", "simd"] as const)("with kernels of %s", (build) =
     return view;
   }
 
-  // More than one block of depth, of rows, and rows, columns and panels left over.
+  // More than one block of depth and of rows, with remainders of rows, columns and panels.
   const shapes = [[67, 24, 776], [7, 40, 32], [1, 64, 388], [130, 8, 12]] as const; // prettier-ignore
 
   test.each(shapes)("multiply() of %i rows, %i columns, depth %i", (rows, columns, depth) => {

@@ -18,7 +18,10 @@ export type ModelConfig = {
   readonly contextLength: number;
 };
 
-/** A field of config.json: one of ours, the only value that the kernels compute, or what is written for other readers. */
+/**
+ * A field of config.json: one of ours, the only value that the kernels compute, or a value written
+ * for other readers.
+ */
 type ConfigField = { readonly ours: keyof ModelConfig } | { readonly only: unknown } | { readonly written: unknown };
 
 /** config.json, in the order in which it is written. */
@@ -52,7 +55,7 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
     );
   if (fields["tie_word_embeddings"] !== true) throw refuse("tie_word_embeddings is not true");
   if (fields["rope_theta"] === undefined) {
-    // transformers 5 writes `rope_parameters` where `rope_theta` and `rope_scaling` stood.
+    // transformers 5 writes `rope_parameters` instead of `rope_theta` and `rope_scaling`.
     const { rope_theta: theta, rope_type: kind = "default" } = {
       ...(fields["rope_parameters"] as object | undefined),
     } as Readonly<Record<string, unknown>>;
@@ -75,7 +78,10 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
   return config as ModelConfig;
 }
 
-/** Why the kernels cannot compute this shape; `null` when they can. They take vectors of 4 floats and panels of 8. */
+/**
+ * Reason why the kernels cannot compute this shape; `null` if they can. They take vectors of 4
+ * floats and panels of 8.
+ */
 export function shapeProblem(config: ModelConfig): string | null {
   for (const [name, value] of Object.entries(config)) {
     const isWhole = name === "ropeTheta" || name === "normEpsilon" || Number.isInteger(value);
@@ -99,9 +105,11 @@ export function shapeProblem(config: ModelConfig): string | null {
   return null;
 }
 
-/** Checked before anything is as long as one of these. Models that run on a CPU are far below. */
+/**
+ * Limits checked before any array of such a length is made. Models that run on a CPU are far below.
+ */
 const largest: Readonly<Record<string, number>> = { layers: 1024, vocabularySize: 2 ** 20 };
-/** What the 4 GiB of WebAssembly's memory hold. */
+/** Number of floats that fit in the 4 GiB of WebAssembly's memory. */
 const maxFloats = 2 ** 30;
 
 /** The config.json that Hugging Face, SGLang and others read. */

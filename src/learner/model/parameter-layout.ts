@@ -1,6 +1,7 @@
-// Where each parameter lies in the one flat array that holds all weights of a model, under the names that Hugging Face
-// gives them. One array: an update, a hot swap and an exchange between threads are one copy. Queries, keys and values lie
-// side by side, gate and up too, so that each is one matrix to the kernels.
+// The place of each parameter in the one flat array that holds all weights of a model, under the
+// names that Hugging Face gives them. With one array, an update, a hot swap and an exchange between
+// threads are one copy. Queries, keys and values are side by side, and so do gate and up, so that
+// each is one matrix to the kernels.
 
 import type { Kernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
@@ -9,7 +10,7 @@ export type Parameter = {
   readonly name: string;
   /** [outputs, inputs] of a matrix, [size] of a vector. */
   readonly shape: readonly number[];
-  /** In floats from the beginning. */
+  /** Offset from the beginning, in floats. */
   readonly offset: number;
   readonly size: number;
 };
@@ -33,9 +34,9 @@ export type LayerLayout = {
 };
 
 export type ParameterLayout = {
-  /** Floats in all; every parameter is a multiple of 4 long. */
+  /** Number of floats; the length of every parameter is a multiple of 4. */
   readonly size: number;
-  /** In the order of their offsets, without gaps. */
+  /** Parameters in the order of their offsets, without gaps. */
   readonly parameters: readonly Parameter[];
   /** Every matrix once; gate and up count as one. */
   readonly matrices: readonly WeightMatrix[];
@@ -57,7 +58,7 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
     size += count;
     return size - count;
   };
-  /** One matrix to the kernels, of as many parameters of this shape as there are names. */
+  /** One matrix to the kernels, made of one parameter of this shape for each name. */
   const matrix = (names: readonly string[], outputs: number, inputs: number): WeightMatrix => {
     const whole = { offset: size, outputs: names.length * outputs, inputs };
     for (const name of names) vector(name, outputs, inputs);
@@ -66,7 +67,7 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
   };
 
   const embedding = matrix(["embed_tokens"], config.vocabularySize, hiddenSize);
-  // Fields are evaluated, and so placed, in the order in which they stand.
+  // Fields are evaluated, and so placed, in the order in which they are written.
   const layers = Array.from({ length: config.layers }, (_, index): LayerLayout => {
     const layer = `layers.${index}`;
     return {
@@ -87,8 +88,8 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
 }
 
 /**
- * Packs every matrix for products with rows. All are pointers. `forward`: outputs from inputs; `backward`: gradients of inputs
- * from gradients of outputs.
+ * Packs every matrix for products with rows. All arguments are pointers. `forward`: outputs from
+ * inputs; `backward`: gradients of inputs from gradients of outputs.
  */
 export function packWeights(
   kernels: Kernels,
@@ -103,7 +104,10 @@ export function packWeights(
   }
 }
 
-/** What a way forward does with weights. All are pointers but rows, sizes, and offsets of norms. */
+/**
+ * Operations of a forward pass on weights. All arguments are pointers except rows, sizes, and
+ * offsets of norms.
+ */
 export function forwardOperations(
   kernels: Kernels,
   { weights, panels, epsilon }: { readonly weights: number; readonly panels: number; readonly epsilon: number },

@@ -1,4 +1,5 @@
-// Qwen3 as plainly as it can be written: one sequence, doubles, loops. The judge of kernels and gradients; slow.
+// Qwen3 written as plainly as possible: one sequence, doubles, loops. The reference for kernels and
+// gradients; slow.
 
 import type { ModelConfig } from "./model-config.ts";
 import { parameterLayout, type WeightMatrix } from "./parameter-layout.ts";

@@ -1,4 +1,4 @@
-// The checkpoints that this package ships, by name. Reading one is a matter of `checkpoint.ts`.
+// The checkpoints that this package ships, by name. `checkpoint.ts` reads them.
 
 import { fileURLToPath } from "node:url";
 

@@ -1,4 +1,5 @@
-// A model small enough for doubles and loops, with weights wild enough that every part of it matters.
+// A model small enough for doubles and loops, with weights large enough that every part of it has
+// an effect.
 
 import { createRandom } from "../../lib/random.ts";
 import type { ModelConfig } from "./model-config.ts";

@@ -1,4 +1,5 @@
-// The memory of a training pass: what the way forward keeps for the way back, and what both work in. All are pointers.
+// The memory of a training pass: the values that the forward pass keeps for the backward pass, and
+// the buffers of both. All are pointers.
 
 import type { Arena, Kernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
@@ -26,9 +27,9 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
   const panelFloats = (rows + spareRows) * keyWidth;
   return {
     ...arena.allocateEach(["cosines", "sines"], (config.contextLength * headSize) / 2),
-    // `visible`: how many tokens of its own segment each row sees.
+    // `visible`: number of tokens of its own segment that each row sees.
     ...arena.allocateEach(["tokens", "positions", "visible", "finalScales"], rows),
-    // Of the rows that predict something: which they are, and the same of them.
+    // The rows that predict something: their indexes, then the same fields for them.
     ...arena.allocateEach(["outputRows", "outputPositions", "outputVisible"], rows),
     /** One more than there are layers: each layer's input, then the output of the last. */
     hidden: Array.from({ length: config.layers + 1 }, () => arena.allocate(rows * hiddenSize)),
@@ -46,7 +47,7 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
     scratch: arena.allocate(8192 + 256 * headSize),
 
     ...arena.allocateEach(["final", "gradient", "normGradient"], rows * hiddenSize),
-    // By the rows of the last layer that predict something.
+    // Indexed by the rows of the last layer that predict something.
     ...arena.allocateEach(["outputGradient", "pickedNormGradient"], rows * hiddenSize),
     innerGradient: arena.allocate(rows * feedForwardSize),
     gateUpGradient: arena.allocate(rows * 2 * feedForwardSize),
@@ -72,7 +73,7 @@ function allocateLayer(arena: Arena, config: ModelConfig, rows: number) {
   };
 }
 
-/** One sequence and what is requested of it. */
+/** One sequence, and the logprobs requested of it. */
 export type TrainingSequence = {
   readonly tokens: ArrayLike<number>;
   /** Places of the tokens whose logprob is requested, each given the tokens before it; never 0. */
@@ -80,25 +81,26 @@ export type TrainingSequence = {
 };
 
 export type PackedBatch = {
-  /** The shared prefix, then what each sequence has beyond it. */
+  /** The shared prefix, then the rest of each sequence. */
   readonly tokens: Uint32Array;
   /** Aligned with `tokens`: the place in its own sequence. */
   readonly positions: Uint32Array;
-  /** 0: nothing is shared. */
+  /** Length of the shared prefix; 0 if nothing is shared. */
   readonly prefixLength: number;
   /** Tokens that each sequence has beyond the prefix. */
   readonly lengths: readonly number[];
   /** Rows of `tokens` that predict something, ascending. */
   readonly outputRows: Uint32Array;
-  /** One per logprob requested, sequence by sequence: the token that shall be predicted. */
+  /** One per logprob requested, sequence by sequence: the token to be predicted. */
   readonly targets: Uint32Array;
   /** Aligned with `targets`: the place in `outputRows` of the row that predicts it. */
   readonly targetOutputs: Uint32Array;
 };
 
 /**
- * Packs sequences that begin with the same `prefixLength` tokens, which is not checked. Throws a `RangeError` for a target
- * that has nothing before it, and for a sequence that has nothing beyond the prefix.
+ * Packs sequences that begin with the same `prefixLength` tokens, which is not checked. Throws a
+ * `RangeError` for a target without a token before it, and for a sequence without a token after the
+ * prefix.
  */
 export function packSequences(
   sequences: readonly TrainingSequence[],
@@ -114,7 +116,7 @@ export function packSequences(
   const positions = new Uint32Array(total);
   const requested: number[] = [];
   const rows: number[] = [];
-  /** Where the sequence would begin if it held the prefix, which the first one does. */
+  /** Start of the sequence if it included the prefix, which only the first one does. */
   let start = 0;
   for (const { tokens, targets } of sequences) {
     for (let place = start === 0 ? 0 : prefixLength; place < tokens.length; place++) {
@@ -152,17 +154,17 @@ export type Network = {
   readonly buffers: TrainingBuffers;
 };
 
-/** A stretch of rows that attends to itself, and to the prefix when it is not the prefix. */
+/** A run of rows that attends to itself, and to the prefix unless it is the prefix. */
 type Segment = {
   readonly start: number;
   readonly length: number;
   readonly prefix: number;
-  /** Those of its rows that predict something, in `outputRows` of the batch. */
+  /** The rows of the segment that predict something, as a range of the batch's `outputRows`. */
   readonly outputStart: number;
   readonly outputCount: number;
 };
 
-/** The prefix, when there is one, and then each sequence. */
+/** The prefix, if there is one, and then each sequence. */
 export function segmentsOf({ prefixLength, lengths, outputRows }: PackedBatch): Segment[] {
   const segments: Segment[] = [];
   let start = 0;
@@ -180,8 +182,9 @@ export function segmentsOf({ prefixLength, lengths, outputRows }: PackedBatch): 
 }
 
 /**
- * What a pass of one layer works with. `count` rows have queries, and all that follows from them: every row, but in the last
- * layer only those that predict something. The others' keys and values are all that is needed of them there.
+ * Inputs of a pass of one layer. `count` rows have queries, and everything computed from them:
+ * every row, but in the last layer only those that predict something. The others contribute only
+ * their keys and values there.
  */
 export function layerPass({ config, layout, buffers }: Network, { tokens, outputRows }: PackedBatch, layer: number) {
   const parts = { weights: layout.layers[layer]!, kept: buffers.layers[layer]!, rows: tokens.length };
@@ -200,7 +203,10 @@ export function queriesOf(segment: Segment, isPicked: boolean): { readonly first
     : { first: segment.start, count: segment.length };
 }
 
-/** Packs keys and values of a segment for attention, head by head; `backward` adds what only the way back reads. */
+/**
+ * Packs keys and values of a segment for attention, head by head; `backward` adds those that only
+ * the backward pass reads.
+ */
 export function packSegment(
   network: Network,
   batch: PackedBatch,
@@ -231,7 +237,10 @@ function paddedRows(length: number): number {
   return Math.ceil(length / 8) * 8;
 }
 
-/** Rows that a segment lacks up to a multiple of 8 must be zero: probability 0 times garbage could be no number. */
+/**
+ * Rows that a segment lacks up to a multiple of 8 must be zero: probability 0 times garbage could
+ * be NaN.
+ */
 function packPadded(network: Network, source: number, target: number, length: number): void {
   const { config, kernels, floats } = network;
   const { headSize, keyValueHeads } = config;

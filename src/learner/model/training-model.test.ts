@@ -14,7 +14,7 @@ function makeModel(config: ModelConfig, weights: Float32Array, build?: KernelBui
   return new TrainingModel({ config, weights, maxTokens: 256, maxTargets: 200, kernels: loadKernels(build) });
 }
 
-/** Sequences with a shared beginning, and targets within and beyond it. */
+/** Sequences with a shared beginning, and targets within and after it. */
 function sharedSequences(config: ModelConfig, prefixLength: number, lengths: readonly number[]): TrainingSequence[] {
   const prefix = randomTokens(config, prefixLength, 1);
   return lengths.map((length, index) => {
@@ -86,7 +86,8 @@ describe.each(builds)("with kernels of %s", (build) => {
         const gradient = model.gradients.subarray(offset, offset + size);
         const length = Math.hypot(...gradient);
         expect(length, name).toBeGreaterThan(0);
-        // Half along the gradient, so that its length shows, half anywhere, so that its direction does.
+        // Half along the gradient, which tests its length, half in a random direction, which tests
+        // its direction.
         const direction = Float64Array.from(
           gradient,
           (slope) => slope / length + (random.next() * 2 - 1) * Math.sqrt(3 / size),

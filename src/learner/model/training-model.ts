@@ -1,6 +1,6 @@
-// A model that learns: logprobs of given tokens, gradients of every parameter, AdamW. One thread, one private memory;
-// several threads each have one and exchange gradients. Not here: what loss to take (coefficients come from outside), and
-// sampling (`decoder.ts`).
+// A model that learns: logprobs of given tokens, gradients of every parameter, AdamW. One thread,
+// one private memory; several threads each have one and exchange gradients. Not here: the choice of
+// a loss (coefficients come from outside), and sampling (`decoder.ts`).
 
 import { Arena, instantiateKernels, type CompiledKernels, loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
@@ -25,7 +25,9 @@ export type UpdateOptions = {
   readonly beta2?: number;
   /** Default 1e-8. */
   readonly epsilon?: number;
-  /** Gradients are scaled down to this norm when theirs is larger; `null`: never. Default 1. */
+  /**
+   * Gradients with a larger norm are scaled down to this one; `null` for no clipping. Default 1.
+   */
   readonly maxGradientNorm?: number | null;
 };
 
@@ -40,24 +42,24 @@ export type TrainingModelOptions = TrainingLimits & {
 /** Aligned with the targets of the batch. */
 export type TargetProbabilities = {
   readonly logprobs: Float32Array;
-  /** Of the whole distribution at each target, in nats. */
+  /** Entropy of the whole distribution at each target, in nats. */
   readonly entropies: Float32Array;
 };
 
-/** AdamW's memory. */
+/** AdamW's state. */
 export type OptimizerState = { readonly step: number; readonly means: Float32Array; readonly variances: Float32Array };
 
 export class TrainingModel {
   readonly config: ModelConfig;
   readonly layout: ParameterLayout;
-  /** The weights themselves. After writing to them call `weightsChanged`. */
+  /** The weights themselves. Call `weightsChanged` after writing to them. */
   readonly weights: Float32Array;
   /** Sums of what `backward` added since `clearGradients`; may be written to. */
   readonly gradients: Float32Array;
   readonly #limits: TrainingLimits;
   readonly #network: Network;
   readonly #forwardPanels: number;
-  /** Pointers to AdamW's memory, one float for each parameter. */
+  /** Pointers to AdamW's state, one float for each parameter. */
   readonly #moments: { readonly means: number; readonly variances: number };
   #step = 0;
   #batch: PackedBatch | null = null;
@@ -93,7 +95,7 @@ export class TrainingModel {
     this.weightsChanged();
   }
 
-  /** Packs the weights again; `update` does it by itself. */
+  /** Packs the weights again; `update` does so itself. */
   weightsChanged(): void {
     const { kernels, weights, backwardPanels: backward } = this.#network;
     packWeights(kernels, this.layout, { weights, forward: this.#forwardPanels, backward });
@@ -111,8 +113,8 @@ export class TrainingModel {
   }
 
   /**
-   * Adds to the gradients those of a loss, given its derivative by each logprob (and each entropy) of the last `forward`.
-   * Once for each `forward`; throws an `Error` otherwise.
+   * Adds the gradients of a loss to the existing ones, given its derivative by each logprob (and
+   * each entropy) of the last `forward`. Once for each `forward`; throws an `Error` otherwise.
    */
   backward(coefficients: ArrayLike<number>, entropyCoefficients?: ArrayLike<number>): void {
     const batch = this.#batch;
@@ -134,7 +136,10 @@ export class TrainingModel {
     this.gradients.fill(0);
   }
 
-  /** One AdamW step with the gradients as they are. Returns their norm before clipping; when it is not finite, no weight changes. */
+  /**
+   * Makes one AdamW step with the current gradients. Returns their norm before clipping; if it is
+   * not finite, no weight changes.
+   */
   update(options: UpdateOptions): number {
     const { learningRate, weightDecay = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, maxGradientNorm = 1 } = options;
     const { kernels, weights, gradients } = this.#network;
@@ -151,7 +156,7 @@ export class TrainingModel {
     return norm;
   }
 
-  /** A copy of AdamW's memory. */
+  /** A copy of AdamW's state. */
   optimizerState(): OptimizerState {
     const { means, variances } = this.#moments;
     return { step: this.#step, means: this.#view(means).slice(), variances: this.#view(variances).slice() };

@@ -1,5 +1,6 @@
-// Conversations to clone, whoever made them: a scripted expert in any world, or recorded episodes. They are messages, so a tokenizer
-// can be trained on them first, and become tokens afterwards by the template of our models.
+// Conversations to clone, from any source: a scripted expert in any world, or recorded episodes.
+// They are messages, so a tokenizer can be trained on them first; the template of our models then
+// turns them into tokens.
 
 import { ConfigurationError, type Message, type Renderer, type Tokenizer, type Tool } from "../../core/index.ts";
 import { rendererFor } from "../../renderers/index.ts";
@@ -7,17 +8,21 @@ import { type ChatTokenizerFiles, createReadableTokenizer, trainChatTokenizer } 
 import { type Dialogue, dialoguesPerPrompt, type DialogueSource, templateFamily } from "./dialogues.ts";
 
 export type Conversation = {
-  /** Guidelines first. What the agent said is what is cloned. */
+  /** Messages, guidelines first. The agent's messages are cloned. */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
-  /** Places in `messages` of actions that are read and not learnt: mistakes of which the recovery teaches. */
+  /**
+   * Places in `messages` of actions that are read and not learnt: mistakes whose recovery teaches.
+   */
   readonly mistakes: ReadonlySet<number>;
 };
 
-/** Conversations `first` to `first + count - 1` of an endless row; the same ones at every call. */
+/**
+ * Conversations `first` to `first + count - 1` of an endless list; every call gives the same ones.
+ */
 export type ConversationSource = (first: number, count: number) => Promise<readonly Conversation[]>;
 
-/** Throws a plain error for a conversation whose template changes what was said before. */
+/** Throws a plain error for a conversation whose template rewrites earlier messages. */
 export function dialogueOf({ messages, tools, mistakes }: Conversation, renderer: Renderer): Dialogue {
   const [endToken] = renderer.stopTokenIds;
   const guidelines = messages.findIndex(({ role }) => role !== "system");
@@ -39,7 +44,9 @@ export function dialogueOf({ messages, tools, mistakes }: Conversation, renderer
   return { tokens, targets: Uint32Array.from(targets), promptLength };
 }
 
-/** Rejects with a `ConfigurationError` for a conversation that is longer than the model reads. */
+/**
+ * Rejects with a `ConfigurationError` for a conversation that is longer than the model's context.
+ */
 export function conversationDialogues(
   source: ConversationSource,
   tokenizer: Tokenizer,
@@ -65,14 +72,14 @@ export async function trainConversationTokenizer(
   const texts: string[] = [];
   for (const [index, { messages, tools }] of (await source(0, options.conversations)).entries()) {
     const spoken = messages.findIndex(({ role }) => role !== "system");
-    // Guidelines and tools are alike everywhere, and would crowd out what members say.
+    // Guidelines and tools are the same everywhere, and would outweigh the text of members.
     if (index % dialoguesPerPrompt === 0) texts.push(renderer.renderPrompt(messages.slice(0, spoken), tools).text);
     texts.push(renderer.renderPrompt(messages.slice(spoken), []).text);
   }
   return trainChatTokenizer(texts, options);
 }
 
-/** Tokens up to where a conversation begins; the generation prompt stands behind them. */
+/** Number of tokens before the conversation; the generation prompt after them does not count. */
 function lengthBefore(messages: readonly Message[], tools: readonly Tool[], renderer: Renderer): number {
   const { tokens } = renderer.renderPrompt(messages, tools);
   const [start] = renderer.renderPrompt([{ role: "user", content: "" }], []).tokens;

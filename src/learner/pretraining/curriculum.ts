@@ -1,5 +1,6 @@
-// What is learnt at which step: exercises in copying, then dialogues of the expert. Every step's rows follow from the recipe
-// and the step's place alone, so a run that resumes after a kill learns the same.
+// The curriculum of each step: exercises in copying, then dialogues of the expert. The rows of a
+// step depend only on the recipe and the step's position, so a run that resumes after a kill learns
+// the same.
 
 import type { Tokenizer } from "../../core/index.ts";
 import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
@@ -12,22 +13,22 @@ export type Progress = {
   readonly phase: "copying" | "cloning";
   /** Steps done in the phase. */
   readonly step: number;
-  /** Tokens trained on in the phase, and the rows that held them. */
+  /** Number of tokens trained on in the phase, and of the rows that held them. */
   readonly tokens: number;
   readonly rows: number;
 };
 
 export type CurriculumStep = {
   readonly rows: readonly Dialogue[];
-  /** What a token beside the targets weighs in the loss; a target weighs 1. */
+  /** Loss weight of a token that is not a target; a target weighs 1. */
   readonly contextWeight: number;
   readonly learningRate: number;
   readonly weightDecay: number;
-  /** What it adds to the tokens of its phase. */
+  /** Number of tokens that the step adds to the count of its phase. */
   readonly tokens: number;
 };
 
-/** The step at `progress`, or `null` when its phase is over. */
+/** The step at `progress`, or `null` after the end of its phase. */
 export type Curriculum = (progress: Progress) => Promise<CurriculumStep | null>;
 
 export function curriculumOf(
@@ -72,7 +73,7 @@ export function curriculumOf(
   };
 }
 
-/** What copying is exercised with: pairs of digits, and every token that merges made. */
+/** The tokens that copying is exercised with: pairs of digits, and every token that merges made. */
 export function copyAlphabet(tokenizer: Tokenizer): CopyAlphabet {
   const texts = Array.from({ length: tokenizer.vocabularySize }, (_, id) => tokenizer.decode([id]));
   const ids = [...texts.keys()];
@@ -82,7 +83,7 @@ export function copyAlphabet(tokenizer: Tokenizer): CopyAlphabet {
   };
 }
 
-/** Ids of tokens by what can be copied in a conversation. */
+/** Ids of tokens that can be copied in a conversation, by their kind. */
 type CopyAlphabet = { readonly pairs: readonly number[]; readonly words: readonly number[] };
 
 function copyExercise(alphabet: CopyAlphabet, length: number, random: Random): Dialogue {
@@ -110,7 +111,10 @@ function copyExercise(alphabet: CopyAlphabet, length: number, random: Random): D
   return { tokens: Uint32Array.from(tokens), targets: Uint32Array.from(targets), promptLength: 0 };
 }
 
-/** `done` and `decayFrom` are shares of the phase from 0 to 1; `step` counts from 0. The last steps keep a twentieth. */
+/**
+ * `done` and `decayFrom` are shares of the phase from 0 to 1; `step` counts from 0. The last steps
+ * keep a twentieth of the peak.
+ */
 function learningRateAt(
   peak: number,
   at: { readonly step: number; readonly done: number; readonly decayFrom: number },
@@ -134,7 +138,7 @@ export async function learn(trainer: Trainer, step: CurriculumStep, counter: Lik
   await trainer.update({ learningRate, weightDecay });
 }
 
-/** `weight`: of a target; `contextWeight`: of any other token, as a share of it. */
+/** `weight`: weight of a target; `contextWeight`: weight of any other token, as a share of it. */
 function lossSequence({ tokens, targets }: Dialogue, weight: number, contextWeight: number): LossSequence {
   if (contextWeight === 0) return cloningSequence(tokens, targets, weight);
   const sequence = cloningSequence(tokens, Uint32Array.from(tokens.keys()).subarray(1), weight * contextWeight);

@@ -5,7 +5,7 @@ import { type Dialogue, expertDialogues, withDrills } from "./dialogues.ts";
 
 const tokenizer = createReadableTokenizer();
 
-/** The text of a dialogue with what is learnt in brackets. */
+/** The text of a dialogue with the learnt tokens in brackets. */
 function marked({ tokens, targets, promptLength }: Dialogue): string {
   const learnt = new Set(targets);
   let text = "";
@@ -35,7 +35,7 @@ describe("dialogues of the expert", () => {
     const read = spoken.filter(([, said]) => !said!.includes("[["));
     expect(read.length).toBeGreaterThan(0);
     expect(read.length).toBeLessThan(spoken.length * 0.6);
-    // A clerk who gives up errs whatever the conversation.
+    // Giving up is a mistake of the clerk in every conversation.
     for (const [, said] of spoken) if (said!.includes("Goodbye")) expect(said).not.toContain("[[");
   });
 });

@@ -27,7 +27,8 @@ export function createTaskRunner(tokenizer: Tokenizer, engine: Engine) {
     task: (split: Split, index: number): Task => tasksets[split].task(index % tasksets[split].size),
     run: (task: Task, round: number, temperature = 1): Promise<Episode> =>
       runEpisode(task, parts, {
-        // Without the task in it, all episodes would draw the same luck at the same turn.
+        // If the seed did not include the task, all episodes would draw the same random numbers at
+        // the same turn.
         seed: deriveSeed(round, task.id),
         seedTurns: true,
         sampling: { temperature, maxNewTokens: 96 },
@@ -45,29 +46,32 @@ function instructions() {
 function instructionsLength(tokenizer: Tokenizer): number {
   const { messages, tools } = instructions();
   const { tokens } = rendererFor(templateFamily, tokenizer).renderPrompt(messages, tools);
-  // The generation prompt stands behind them.
+  // The generation prompt follows the guidelines and tools; it does not count.
   return tokens.lastIndexOf(tokenizer.tokenId("<|im_start|>") ?? -1);
 }
 
 export type Dialogue = {
   /** Guidelines and tools, then the conversation. */
   readonly tokens: Uint32Array;
-  /** Places in `tokens` of what the agent said; ascending. */
+  /** Places in `tokens` of the agent's messages; ascending. */
   readonly targets: Uint32Array;
   /** Tokens of guidelines and tools. */
   readonly promptLength: number;
 };
 
-/** The conversation alone: what a model learns cheapest from, since the guidelines need not be read. */
+/**
+ * The conversation without guidelines and tools: the cheapest training data, since the guidelines
+ * need not be read.
+ */
 export function withoutPrompt({ tokens, targets, promptLength }: Dialogue): Dialogue {
   const places = targets.map((place) => place - promptLength);
   return { tokens: tokens.subarray(promptLength), targets: places, promptLength: 0 };
 }
 
-/** Dialogues `first` to `first + count - 1` of an endless row; the same ones at every call. */
+/** Dialogues `first` to `first + count - 1` of an endless list; every call gives the same ones. */
 export type DialogueSource = (first: number, count: number) => Promise<readonly Dialogue[]>;
 
-/** Of the expert: how often it errs, and how often it refuses nothing. */
+/** Behaviour of the expert: how often it makes mistakes, and how often it refuses nothing. */
 export type Teacher = { readonly noise: number; readonly habit: number; readonly seed: number };
 
 export function expertDialogues(
@@ -96,7 +100,7 @@ export function expertDialogues(
   return (first, count) => Promise.all(Array.from({ length: count }, (_, index) => dialogue(first + index)));
 }
 
-/** Rows of a source, with a drill in the place of the last of every `every` rows. */
+/** Rows of a source, with a drill instead of the last of every `every` rows. */
 export function withDrills(
   source: DialogueSource,
   tokenizer: Tokenizer,
@@ -116,9 +120,9 @@ export function withDrills(
 }
 
 /**
- * Numbers copied and compared with the limits of the guidelines, in the words of the expert's notes; the copies and the verdicts are
- * learnt. Amounts of held-out tasks come up in no train task, and a language model has no other way to learn which of two numbers
- * is larger.
+ * Drills that copy numbers and compare them with the limits of the guidelines, in the style of the
+ * expert's notes; the copies and the verdicts are learnt. Amounts of held-out tasks occur in no
+ * train task, and a language model has no other way to learn which of two numbers is larger.
  */
 function comparisonDrill(tokenizer: Tokenizer): (seed: number) => Dialogue {
   const { messages, tools } = instructions();
@@ -153,7 +157,7 @@ function comparisonDrill(tokenizer: Tokenizer): (seed: number) => Dialogue {
   };
 }
 
-/** Guidelines and tools are counted once. */
+/** Guidelines and tools are counted once for this many dialogues. */
 export const dialoguesPerPrompt = 20;
 
 export async function trainDialogueTokenizer(
@@ -173,7 +177,10 @@ export async function trainDialogueTokenizer(
   return trainChatTokenizer(texts, { vocabularySize, contextLength });
 }
 
-/** As they stand before an action: the first of the first task, the second of the second, and so on. */
+/**
+ * Prompts that end before an action: before the first action of the first task, the second of the
+ * second, and so on.
+ */
 export async function testPrompts(
   tokenizer: Tokenizer,
   count: number,

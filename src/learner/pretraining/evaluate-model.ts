@@ -1,5 +1,6 @@
-// What a model can do with tasks it has never seen: pass rates, sampled and greedily, and the likelihood of clean dialogues of them.
-// Both go through the same engine, loop, recorder, samples and trainer as everything else.
+// Evaluates a model on tasks it has never seen: pass rates, sampled and greedily, and the
+// likelihood of clean dialogues of them. Both go through the same engine, loop, recorder, samples
+// and trainer as everything else.
 
 import type { Episode, Tokenizer } from "../../core/index.ts";
 import { type Kind, kinds } from "../../environments/bookshop/index.ts";
@@ -13,7 +14,7 @@ export type EpisodeScores = {
   readonly tasks: number;
   readonly passRate: number;
   readonly passRateByKind: Readonly<Record<Kind, number>>;
-  /** Of tasks with one goal, by their case, such as "cancel/shipped"; sorted by it. */
+  /** Pass rates of tasks with one goal, by their case, such as "cancel/shipped"; sorted by it. */
   readonly cases: readonly { readonly name: string; readonly tasks: number; readonly passRate: number }[];
   /** Means per episode. */
   readonly ruleViolations: number;
@@ -21,11 +22,11 @@ export type EpisodeScores = {
 };
 
 export type LikelihoodScore = {
-  /** Nats per token that the expert said, mean. */
+  /** Mean nats per token of the expert's messages. */
   readonly nll: number;
-  /** Share of the expert's tokens that the model holds for likelier than not. */
+  /** Share of the expert's tokens to which the model gives a probability above one half. */
   readonly accuracy: number;
-  /** The same of tokens of digits: what is copied. */
+  /** The same share for tokens of digits, which are copied. */
   readonly copyAccuracy: number;
 };
 
@@ -37,7 +38,7 @@ export async function evaluateEpisodes(
     readonly tasks: number;
     readonly threads: number;
     readonly seed: number;
-    /** 0: greedily. Default: 1. */
+    /** Sampling temperature; 0 is greedy. Default: 1. */
     readonly temperature?: number;
   },
 ): Promise<EpisodeScores> {
@@ -91,7 +92,7 @@ function scoreOf(episodes: readonly Episode[]): EpisodeScores {
   };
 }
 
-/** Of dialogues, under the trainer's weights or others of their shape. */
+/** Computes the likelihood of dialogues under the trainer's weights or others of their shape. */
 export async function evaluateLikelihood(
   trainer: Trainer,
   dialogues: readonly Dialogue[],

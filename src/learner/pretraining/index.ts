@@ -1,5 +1,5 @@
-// Public entry of pre-training: models from nothing, out of conversations in a world. The program that makes the shipped ones is
-// `main.ts`.
+// Public entry of pre-training: models from nothing, out of conversations in a world. `main.ts` is
+// the program that makes the shipped ones.
 
 export type { Conversation, ConversationSource } from "./conversations.ts";
 export { testPrompts } from "./dialogues.ts";

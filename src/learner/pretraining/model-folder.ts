@@ -1,4 +1,5 @@
-// The folder of a finished model: Hugging Face's files, the training log, and the card that says where it comes from.
+// The folder of a finished model: Hugging Face's files, the training log, and the card that states
+// its origin.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ import { type Checkpoint, type ModelConfig, writeCheckpoint, parameterLayout } f
 import type { EpisodeScores, LikelihoodScore } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
 
-/** Everything but log and card. Weights are rounded to BF16. */
+/** Writes everything except log and card. Weights are rounded to BF16. */
 export async function writeModelFolder(
   folder: string,
   checkpoint: Checkpoint,
@@ -49,16 +50,16 @@ export async function writeReport(
 export type LogRow = {
   readonly phase: "copying" | "cloning" | "rounded";
   readonly step: number;
-  /** Of this phase; guidelines and tools do not count. */
+  /** Tokens read in this phase; guidelines and tools do not count. */
   readonly tokens: number;
   readonly learningRate: number;
-  /** Of what was trained on since the last row; `null`: nothing was. */
+  /** Score on the training data since the last row; `null` if there was none. */
   readonly training: LikelihoodScore | null;
-  /** Of clean dialogues of validation tasks; `null`: not computed here. */
+  /** Score on clean dialogues of validation tasks; `null` if not computed here. */
   readonly likelihood: LikelihoodScore | null;
-  /** Of validation tasks run at temperature 1; `null`: not computed here. */
+  /** Scores of validation tasks run at temperature 1; `null` if not computed here. */
   readonly episodes: EpisodeScores | null;
-  /** Of the same tasks run greedily; `null`: not computed here. */
+  /** Scores of the same tasks run greedily; `null` if not computed here. */
   readonly greedy: EpisodeScores | null;
 };
 

@@ -12,7 +12,7 @@ import { type Recipe, recipes } from "./recipe.ts";
 import type { LogRow } from "./model-folder.ts";
 
 const nano = recipes["bookshop-nano"];
-/** All parts of a recipe, as little of each as can be. */
+/** All parts of a recipe, each as small as possible. */
 const recipe: Recipe = {
   ...nano,
   shape: { ...nano.shape, layers: 2, hiddenSize: 32, heads: 2, headSize: 16, feedForwardSize: 32 },

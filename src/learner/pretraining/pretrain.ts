@@ -1,6 +1,7 @@
-// Builds a checkpoint from nothing, by a recipe: tokenizer, weights, exercises, cloning, evaluations, files. Composed of the
-// loop and its samples, the trainer and the embedded engine. Not reinforcement learning: that is what the result is for. The
-// state of a run is written at every evaluation, so that a killed one resumes; a state of another recipe is ignored.
+// Builds a checkpoint from nothing, by a recipe: tokenizer, weights, exercises, cloning,
+// evaluations, files. Composed of the loop and its samples, the trainer and the embedded engine.
+// Not reinforcement learning, which is what the result is for. The state of a run is written at
+// every evaluation, so that a killed one resumes; a state of another recipe is ignored.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,25 +20,27 @@ import type { LearningRecipe, Recipe } from "./recipe.ts";
 import { type LogRow, writeModelFolder, writeReport } from "./model-folder.ts";
 
 export type PretrainOptions = {
-  /** Gets the checkpoint; made when it is missing. */
+  /** Folder for the checkpoint; created if it is missing. */
   readonly folder: string;
-  /** Keeps the state of a run that is not finished. */
+  /** Folder for the state of an unfinished run. */
   readonly stateFolder: string;
   readonly report: (row: LogRow) => void;
-  /** Ends the run after so many steps of this call, its state saved; for tests. Default: none. */
+  /**
+   * Ends the run after this many steps of this call and saves its state; for tests. Default: none.
+   */
   readonly stopAfterSteps?: number;
-  /** Ends the run as soon as the running step is done, its state saved. Default: nothing does. */
+  /** Ends the run after the step in progress and saves its state. Default: none. */
   readonly signal?: AbortSignal;
 };
 
-/** What is learnt, and how often it is looked at. */
+/** A pretraining in progress: its recipe, its state, and how often it is evaluated. */
 type Run = {
   readonly recipe: LearningRecipe;
   readonly options: Omit<PretrainOptions, "folder">;
   readonly preparation: Preparation;
   readonly trainer: Trainer;
   readonly rows: LogRow[];
-  /** Of cloning, between two evaluations, after which the state is saved. */
+  /** Cloning tokens between two evaluations; the state is saved after each evaluation. */
   readonly everyTokens: number;
   readonly evaluate: (
     progress: Progress,
@@ -45,7 +48,7 @@ type Run = {
   ) => Promise<Pick<LogRow, "likelihood" | "episodes" | "greedy">>;
 };
 
-/** Resolves with the score of the shipped, rounded weights; `null` when it was stopped. */
+/** Resolves with the score of the shipped, rounded weights; `null` if it was stopped. */
 export async function pretrain(recipe: Recipe, options: PretrainOptions): Promise<EpisodeScores | null> {
   const { vocabularySize, shape, noise, habit, seed, threads, evaluation } = recipe;
   const { contextLength } = shape;
@@ -61,7 +64,7 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
   );
   const evaluate: Run["evaluate"] = async ({ phase }, trainer) => {
     const likelihood = await evaluateLikelihood(trainer, clean, { isCopied });
-    // A model that can only copy says nonsense up to the last turn.
+    // A model that can only copy produces nonsense until the last turn.
     if (phase === "copying") return { likelihood, episodes: null, greedy: null };
     const { tasks } = evaluation;
     const checkpoint = { config, weights: trainer.weights() };
@@ -86,13 +89,17 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
 /** The recipe of a model for a world of the author's own, for any number of conversation tokens to clone. */
 export type CloningPlan = {
   readonly recipeOf: (tokens: number) => LearningRecipe;
-  /** Conversation tokens to clone, or a function that chooses them from the milliseconds that each takes on this machine. */
+  /**
+   * Conversation tokens to clone, or a function that chooses their number from the milliseconds
+   * that each takes on this machine.
+   */
   readonly tokens: number | ((msPerToken: number) => Promise<number>);
 };
 
 /**
- * A model for a world of the author's own, from conversations in it: tokenizer, weights, exercises, cloning. Resolves with false
- * when the signal stopped it; called again with the same options and number of tokens, it continues.
+ * Makes a model for a world of the author's own, from conversations in it: tokenizer, weights,
+ * exercises, cloning. Resolves with false if the signal stopped it; called again with the same
+ * options and number of tokens, it continues.
  */
 export async function cloneFromNothing(
   { recipeOf, tokens: chosen }: CloningPlan,
@@ -122,10 +129,13 @@ export async function cloneFromNothing(
   return made ?? false;
 }
 
-/** Any recipe of this many tokens shows what one of them costs. */
+/** Any recipe of this many tokens shows the cost of one of them. */
 const trialTokens = 1_000_000;
 
-/** Expected milliseconds of the whole cloning, exercises included, divided by its conversation tokens. Learns two small steps to see. */
+/**
+ * Expected milliseconds of the whole cloning, exercises included, divided by its conversation
+ * tokens. Measured on two small steps.
+ */
 async function msPerClonedToken(recipe: LearningRecipe, { config, stepAt }: Preparation): Promise<number> {
   const { cloning, copying, shape, seed, threads } = recipe;
   const weights = initializeWeights(config, { seed });
@@ -135,7 +145,7 @@ async function msPerClonedToken(recipe: LearningRecipe, { config, stepAt }: Prep
     if (step === null) return 0;
     const rows = step.rows.slice(0, 2 * threads);
     const learnRows = (): Promise<void> => learn(trainer, { ...step, rows }, new LikelihoodCounter(() => false));
-    // The first step also compiles what the second one runs.
+    // The first step also compiles the code that the second one runs.
     await learnRows();
     const begun = performance.now();
     await learnRows();
@@ -175,7 +185,7 @@ async function learnFromNothing<T>(
   }
 }
 
-/** Resolves with where the last phase ended; `null` when it was stopped before. */
+/** Resolves with the progress at the end of the last phase; `null` if it was stopped before. */
 async function runPhases(run: Run, start: Progress): Promise<Progress | null> {
   const { recipe, preparation, trainer, everyTokens } = run;
   const { stateFolder, stopAfterSteps = Infinity, signal } = run.options;
@@ -225,7 +235,7 @@ type Preparation = {
   readonly tokenizer: Tokenizer;
   readonly config: ModelConfig;
   readonly stepAt: Curriculum;
-  /** Whether a token is one of those that "copy accuracy" counts. */
+  /** True for tokens that "copy accuracy" counts. */
   readonly isCopied: (token: number) => boolean;
 };
 
@@ -264,7 +274,7 @@ async function saveState(folder: string, recipe: LearningRecipe, state: SavedSta
   await rename(`${path}.new`, path);
 }
 
-/** `null` when there is none of this recipe. */
+/** `null` if the folder has no state of this recipe. */
 async function loadState(folder: string, recipe: LearningRecipe): Promise<SavedState | null> {
   try {
     const state = deserialize(await readFile(join(folder, file))) as SavedState & { readonly recipe: string };

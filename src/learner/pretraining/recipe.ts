@@ -1,15 +1,15 @@
-// The recipes of the shipped checkpoints: every number that decides what comes out. They are fixed: a run is never stopped
-// early or continued because of what it scores.
+// The recipes of the shipped checkpoints: every number that affects the result. They are fixed: a
+// run is never stopped early or continued because of its scores.
 
 import { type ModelShape, modelShapes, type ShippedCheckpoint } from "../model/index.ts";
 
-/** What decides how weights are learnt from dialogues, whoever speaks in them. */
+/** Everything that decides how weights are learnt from dialogues, independent of their source. */
 export type LearningRecipe = {
   readonly shape: ModelShape;
   readonly vocabularySize: number;
-  /** Of weights, exercises, tasks' users and the expert's mistakes. */
+  /** Seed for weights, exercises, tasks' users and the expert's mistakes. */
   readonly seed: number;
-  /** Sums of gradients depend on it in their last bits. */
+  /** Number of threads, which affects the last bits of gradient sums. */
   readonly threads: number;
   /** Dialogues that the tokenizer is trained on. */
   readonly tokenizerDialogues: number;
@@ -18,39 +18,54 @@ export type LearningRecipe = {
     readonly tokensPerStep: number;
     readonly learningRate: number;
     readonly weightDecay: number;
-    /** In equal parts of the phase. */
+    /** Lengths of exercises; each holds for an equal part of the phase. */
     readonly lengths: readonly number[];
   };
   readonly cloning: {
-    /** Of conversations; guidelines and tools, which all share, do not count. */
+    /** Tokens of conversations; guidelines and tools, which all share, do not count. */
     readonly tokens: number;
     readonly learningRate: number;
     readonly weightDecay: number;
-    /** From 0 to 1: before this share of the tokens, conversations are read without guidelines and tools. */
+    /**
+     * Share of the tokens, 0 to 1, before which conversations are read without guidelines and
+     * tools.
+     */
     readonly promptFrom: number;
     readonly dialoguesPerStep: { readonly withoutPrompt: number; readonly withPrompt: number };
-    /** What a token of members and till weighs in the loss while there is no prompt; one of the desk weighs 1. */
+    /**
+     * Loss weight of a token of members and till while conversations are read without guidelines
+     * and tools; a token of the desk weighs 1.
+     */
     readonly contextWeight: number;
-    /** From 0 to 1: after this share the learning rate falls, along a cosine. */
+    /** Share of the tokens, 0 to 1, after which the learning rate falls, along a cosine. */
     readonly decayFrom: number;
   };
 };
 
-/** Of a shipped checkpoint. */
+/** The recipe of a shipped checkpoint. */
 export type Recipe = LearningRecipe & {
   readonly name: ShippedCheckpoint;
-  /** Probability that the cloned expert makes a mistake at an action. Mistakes are read, what follows them is learnt. */
+  /**
+   * Probability that the cloned expert makes a mistake at an action. Mistakes are read, and the
+   * actions after them are learnt.
+   */
   readonly noise: number;
-  /** Share of its conversations in which it refuses nothing but what days and amounts forbid: what rewards have to unlearn. */
+  /**
+   * Share of its conversations in which it refuses only what days and amounts forbid: the habit
+   * that rewards have to unlearn.
+   */
   readonly habit: number;
   readonly evaluation: {
-    /** Of cloning, between two evaluations. */
+    /** Cloning tokens between two evaluations. */
     readonly everyTokens: number;
-    /** Dialogues of validation tasks, without mistakes, that are read: 63 are three of each kind and level. */
+    /**
+     * Number of dialogues of validation tasks, without mistakes, that are read: 63 are three of
+     * each kind and level.
+     */
     readonly dialogues: number;
-    /** Validation tasks run at temperature 1. */
+    /** Number of validation tasks run at temperature 1. */
     readonly tasks: number;
-    /** After the last step; of all shipped figures these are the ones to quote. */
+    /** Number of validation tasks after the last step; of all shipped figures, quote these. */
     readonly finalTasks: number;
   };
 };
@@ -94,7 +109,10 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
   },
 };
 
-/** For a world of the author's own, `tokens` of whose expert's conversations are cloned. */
+/**
+ * The recipe for a world of the author's own that clones `tokens` tokens of its expert's
+ * conversations.
+ */
 export function ownRecipe(
   size: "small" | "nano",
   options: { tokens: number; seed: number; threads: number },
@@ -107,7 +125,8 @@ export function ownRecipe(
     tokenizerDialogues: 600,
     seed,
     threads,
-    // Fewer exercises than for shipped models: titles and numbers of one world are less than a language.
+    // Fewer exercises than for shipped models: titles and numbers of one world are fewer than those
+    // of a language.
     copying: { ...copying, tokens: Math.min(copying.tokens, Math.ceil(tokens / 5)) },
     cloning: { ...cloning, tokens, learningRate: size === "nano" ? 1.6e-3 : 1.2e-3 },
   };

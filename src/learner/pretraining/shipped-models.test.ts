@@ -1,4 +1,4 @@
-// What lies in models/ is what its card says.
+// The files in models/ match their cards.
 
 import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -15,7 +15,7 @@ import { pretrain } from "./pretrain.ts";
 import { recipes } from "./recipe.ts";
 import { logAsCsv, type LogRow } from "./model-folder.ts";
 
-/** By the names of the columns. */
+/** Values of the last row, by the names of the columns. */
 function lastRow(log: string): ReadonlyMap<string, string> {
   const [head = "", ...rows] = log.trim().split("\n");
   const values = (rows.at(-1) ?? "").split(",");
@@ -57,17 +57,20 @@ test("a shipped model passes as many validation tasks as its log says, within th
   const folder = shippedCheckpoint(isFull ? "bookshop-1m" : "bookshop-nano");
   const [{ tokenizer }, checkpoint] = await Promise.all([loadModelFolder(folder), readCheckpoint(folder)]);
   const tasks = isFull ? 630 : 63;
-  // Other luck than the log's: another seed.
+  // Another seed than the log's, so that the episodes are independent of it.
   const { passRate } = await evaluateEpisodes(checkpoint, { tokenizer, tasks, threads: 2, seed: 2 });
   const expected = Number(lastRow(await readFile(join(folder, "training-log.csv"), "utf8")).get("pass_rate"));
   expect(Math.abs(passRate - expected)).toBeLessThan(4 * Math.sqrt((expected * (1 - expected)) / tasks));
 });
 
 const nanoCard = await readFile(join(shippedCheckpoint("bookshop-nano"), "README.md"), "utf8");
-/** The recipe runs the tasks of today's world. */
+/** The recipe runs tasks of the current world, so the shipped model must be from it. */
 const isOfThisWorld = nanoCard.includes(`on *validation* tasks of version ${worldVersion} of the bookshop`);
 
-/** Minutes of training would prove more; its beginning proves that data, tokenizer, weights and steps are still the same. */
+/**
+ * Minutes of training would prove more; the beginning proves that data, tokenizer, weights and
+ * steps are unchanged.
+ */
 test.runIf(process.env["FULL"] === "1" && isOfThisWorld)(
   "the beginning of a recipe gives the beginning of the shipped log",
   async () => {

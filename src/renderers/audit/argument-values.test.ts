@@ -10,7 +10,7 @@ import { findLostValues, valueKinds } from "./argument-values.ts";
 import type { ValuesFound } from "./template-audit.ts";
 import { bundledChatTemplate } from "../bundled-template.ts";
 
-/** With a byte tokenizer: none of the values holds a marker. */
+/** Checks a template with a byte tokenizer, as none of the values holds a marker. */
 async function found(chatTemplate: string): Promise<ValuesFound | null> {
   const { specialTokens, startToken, endToken, stopTokens } = rendererFamily(familyOfChatTemplate(chatTemplate));
   const special = specialTokens as ReadonlyMap<string, string>;
@@ -51,7 +51,7 @@ const minimaxM2 = [
   ...["an integer where null may stand", "a value of any type"],
 ];
 
-/** What the servers' parsers do not read back either: ours are equal to them. */
+/** Kinds of values that the servers' parsers lose as well; ours give equal results. */
 const lost: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(isJson.map((name) => [name, []])),
   "glm-4.5": glm45,
@@ -62,7 +62,10 @@ const lost: Readonly<Record<string, readonly string[]>> = {
   "minimax-m3": minimaxM2,
   "seed-oss": [],
 };
-/** Templates that write no call behind their own prompt, or in another form than their models and their parser. */
+/**
+ * Templates that write no call after their own prompt, or in another form than their models and
+ * their parser.
+ */
 const unwritten = ["deepseek-v3.1-sglang-tools", "gpt-oss", "kimi-k2-thinking", "smollm3"];
 
 test("46 kinds of arguments come back out of our own format", async () => {
@@ -80,7 +83,7 @@ describe.skipIf(models === null)("arguments of every template at hand (skipped w
     const values = await found(publishedTemplate(name));
     if (unwritten.includes(name)) return expect(values).toBeNull();
     if (name !== "hermes-3-tool-use") return expect(values).toEqual({ ...all, lost: lost[name] });
-    // Its macro calls itself without end for a list of types.
+    // Its macro recurses without end for a list of types.
     const refused = ["null where a string may stand", "a string where null may stand"];
     expect(values).toEqual({ written: 44, lost: [], refused });
   });

@@ -1,6 +1,7 @@
-// Whether the arguments of calls come back: each kind of value is written by the chat template, as in the history that a model learned from,
-// and read by the parser. Formats without JSON write a string and a number alike, and their parsers guess by the schema; where a
-// server guesses wrong, so do we, and the kind is named here.
+// Checks that the arguments of calls come back: each kind of value is written by the chat template,
+// as in the history that a model learned from, and read by the parser. Formats without JSON write a
+// string and a number alike, and their parsers guess by the schema; where a server guesses wrong,
+// so do we, and the kind is named here.
 
 import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { unlessRaised } from "../../python-semantics/index.ts";
@@ -101,7 +102,7 @@ function valueTool(kinds: readonly ValueKind[]): Tool {
 
 type Opened = { readonly audited: AuditedTemplate; readonly frame: AnswerFrame };
 
-/** `null`: the template raises. */
+/** `null` if the template raises. */
 function open(options: AuditTemplateOptions, kinds: readonly ValueKind[]): Opened | null {
   const audited = new AuditedTemplate(options, [valueTool(kinds)]);
   const question = { role: "user", content: auditContents.question } as const;
@@ -109,12 +110,13 @@ function open(options: AuditTemplateOptions, kinds: readonly ValueKind[]): Opene
   return { audited, frame: answerFrame(audited, [question]) };
 }
 
-/** Ids of calls in the forms that templates take. */
+/** Ids of calls in the forms that templates accept. */
 const callIds = ["call00000", `functions.${toolName}:0`];
 
 /**
- * Which kinds of values come back; `null` where the template writes no call behind its own prompt, or its parser does not read a call with a plain
- * string. Throws as `AuditedTemplate` does.
+ * Finds the kinds of values that do not come back; `null` if the template writes no call after its
+ * own prompt, or its parser does not read a call with a plain string. Throws as `AuditedTemplate`
+ * does.
  */
 export function findLostValues(options: AuditTemplateOptions): ValuesFound | null {
   let kinds = valueKinds;
@@ -127,7 +129,7 @@ export function findLostValues(options: AuditTemplateOptions): ValuesFound | nul
   const refused = namesOf(valueKinds.filter((one) => !kinds.includes(one)));
   const [plain] = kinds;
   for (const id of callIds) {
-    // Where a plain string does not come back, the calls are not those of this parser.
+    // If even a plain string does not come back, the calls are not in this parser's format.
     if (plain === undefined || readBack(opened, plain, id) !== "same") continue;
     const outcomes = kinds.map((one) => readBack(opened, one, id));
     const lost = namesOf(kinds.filter((_, index) => outcomes[index] === "lost"));
@@ -156,5 +158,5 @@ function readBack({ audited, frame }: Opened, one: ValueKind, id: string): "same
   return value !== undefined && inOrder(value) === inOrder(one.value) ? "same" : "lost";
 }
 
-/** Objects are the same in any order of their keys. */
+/** Objects are equal in any order of their keys. */
 const inOrder = (value: JsonValue): string => dumpJson(value, { sortKeys: true });

@@ -18,7 +18,10 @@ const names =
     ? []
     : readdirSync(models).filter((name) => existsSync(join(models ?? "", name, "chat_template.jinja")));
 
-/** The template with a byte tokenizer that has everything that looks like a special token in it. */
+/**
+ * Audits the template with a byte tokenizer that has everything that looks like a special token in
+ * it.
+ */
 async function audit(name: string, options: Partial<AuditTemplateOptions> = {}): Promise<TemplateAudit> {
   const chatTemplate = publishedTemplate(name);
   const family = rendererFamily(familyOfChatTemplate(chatTemplate));
@@ -45,15 +48,18 @@ const letters: Readonly<Record<HistoryChange, string>> = {
   "rewrites-text": "X",
 };
 
-/** One letter a finding: "." kept, "!" refused, else how the text changes. */
+/** One letter per finding: "." kept, "!" refused, else the change of the text. */
 const historyCode = (history: readonly HistoryFinding[]): string =>
   history.map(({ template, difference }) => (template === "refuses" ? "!" : difference === null ? "." : letters[difference.change])).join(""); // prettier-ignore
 
-/** One letter a finding: "." the same, "!" refused, "?" not read, else how the text changes. */
+/** One letter per finding: "." the same, "!" refused, "?" not read, else the change of the text. */
 const roundTripCode = (roundTrips: readonly RoundTripFinding[]): string =>
   roundTrips.map(({ outcome, difference }) => (outcome === "refused" ? "!" : outcome === "unread" ? "?" : difference === null ? "." : letters[difference.change])).join(""); // prettier-ignore
 
-/** Of every template at hand: what adding messages does, what rendering again does, and how many things are to be mended. */
+/**
+ * Verdicts on every template that is available: the effects of adding messages, the effects of
+ * rendering again, and the number of problems.
+ */
 const verdicts: Readonly<Record<string, readonly [history: string, roundTrips: string, problems: number]>> = {
   "deepseek-r1": ["BBBBTBBBT..M", "BBTBBBT", 0],
   "deepseek-v3-sglang-tools": [".......WM", "...W.", 0],
@@ -103,7 +109,10 @@ describe.skipIf(models === null)("auditTemplate() on every template at hand (ski
   });
 });
 
-/** What is kept is extended, what is refused fails with words, and a rewrite is dealt with as the policy says. */
+/**
+ * Kept history is extended, a refusal fails with a message, and a rewrite is handled as the policy
+ * says.
+ */
 function expectOpenness(history: readonly HistoryFinding[], whenRewritten: readonly HistoryFinding["loop"][]): void {
   for (const { template, loop, error } of history) {
     if (template === "refuses") expect([loop, error]).toEqual(["fails", expect.stringMatching(/./)]);
@@ -193,7 +202,7 @@ test.each(spelledParsers)("a call spelled for parser %s is read by it", (name) =
   ]);
 });
 
-/** gpt-oss is read with what the prompt has opened and what ends the call. */
+/** gpt-oss is read together with the opening of the prompt and the token that ends the call. */
 function framed(parser: string, call: string): string {
   return parser === "gpt-oss" ? `<|start|>assistant${call}<|call|>` : call;
 }

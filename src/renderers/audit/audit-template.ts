@@ -16,7 +16,10 @@ import type {
   ValuesFound,
 } from "./template-audit.ts";
 
-/** Examines a chat template. Never throws on one: a template that no renderer can be made of is an audit with a problem. */
+/**
+ * Examines a chat template. Never throws on one: if no renderer can be made of a template, the
+ * audit says so as a problem.
+ */
 export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
   let audited: AuditedTemplate;
   try {
@@ -140,7 +143,10 @@ function parserReason({ parserBasis }: AuditedTemplate): string {
   }
 }
 
-/** What the template writes must be read back. A row of the table says how its models write, whatever their template does. */
+/**
+ * Problems of a template whose output the parsers do not read back. A row of the table says how its
+ * models write, regardless of their template.
+ */
 function readingProblems(
   { kind, parserBasis, parsers }: AuditedTemplate,
   { answers, roundTrips }: { readonly answers: SampledAnswers; readonly roundTrips: readonly RoundTripFinding[] },
@@ -171,8 +177,14 @@ function unreadCall(parser: string, call: string): string {
   return `Parser "${parser}" does not read a call as the template writes it: ${JSON.stringify(call)}.`;
 }
 
-/** One problem for each reason. A system message in the middle may be refused: loops add none. */
-/** The template writes the tools beside the first system message, wherever that is. */
+/**
+ * One problem for each reason. A refused system message in the middle is not a problem, as loops
+ * add none.
+ */
+/**
+ * True if a system message in the middle takes the tools along, because the template writes them
+ * beside it.
+ */
 function takesToolsAlong({ kind, difference }: HistoryFinding): boolean {
   return kind === systemInTheMiddle && difference?.change === "moves-tools";
 }
@@ -193,7 +205,7 @@ type Examined = {
   readonly values: ValuesFound | null;
 };
 
-/** Names with characters and beginnings that formats differ in. */
+/** Names with the characters and beginnings that formats treat differently. */
 const probedNames = ["my-tool", "my.tool", "my/tool", "my:tool", "my tool", "2nd_tool", "_tool", "größe"];
 
 function notesOf(audited: AuditedTemplate, { renderer, answers, history, values }: Examined): string[] {

@@ -1,4 +1,4 @@
-// A chat template under audit, beside the renderer that the loop would use for it.
+// A chat template under audit, with the renderer that the loop would use for it.
 
 import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../core/index.ts";
 import { toolFromDefinition } from "../../core/index.ts";
@@ -20,13 +20,16 @@ export type AuditTemplateOptions = {
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** The family to render with, by name. @default the one that the loop chooses */
   readonly renderer?: string | null;
-  /** What the loop does where the template rewrites history. @default "keep-reasoning" */
+  /** Reaction of the loop where the template rewrites history. @default "keep-reasoning" */
   readonly history?: "keep-reasoning" | "branch";
-  /** Turns thinking on or off. @default as the template has it */
+  /** Turns thinking on or off. @default the template's own setting */
   readonly thinking?: boolean | null;
   /** Variables of the template by name. @default none */
   readonly templateKwargs?: JsonObject;
-  /** Makes the parsers of the checkpoint's own response template, which read what no listed parser reads. @default it has none */
+  /**
+   * Makes the parsers of the checkpoint's own response template, which read what no listed parser
+   * reads. @default the checkpoint has none
+   */
   readonly responseTemplate?: () => ResponseTemplateParsers;
 };
 
@@ -46,7 +49,7 @@ export const auditTool: Tool = toolFromDefinition(
   }) as JsonObject,
 );
 
-/** What opens a thought, where that is more than the first marker of its parser. */
+/** Opening of a thought, where it is longer than the first marker of its parser. */
 const thoughtOpeners: Readonly<Record<string, string>> = { gemma4: "<|channel>thought" };
 
 export class AuditedTemplate {
@@ -55,13 +58,18 @@ export class AuditedTemplate {
   readonly renderer: Renderer;
   /** "family": a row of the table, named or recognised. "template": detected. */
   readonly kind: "family" | "template";
-  /** What reads the answers. */
+  /** Parsers that read the answers. */
   readonly parsers: ResponseTemplateParsers;
-  /** Why: "own": they are those of the checkpoint's response template; else as in `RendererFamily`. */
+  /**
+   * Reason for these parsers: "own": they are those of the checkpoint's response template; else as
+   * in `RendererFamily`.
+   */
   readonly parserBasis: RendererFamily["toolCallBasis"] | "own";
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
   readonly thinkTags: readonly string[];
-  /** How a family that was named differs from what is detected of the template; `null`: it does not. */
+  /**
+   * Difference between a named family and the one detected from the template; `null` if they agree.
+   */
   readonly mismatch: string | null;
   /** Variables that the template reads. */
   readonly variables: readonly string[];
@@ -92,7 +100,7 @@ export class AuditedTemplate {
       chatTemplate,
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
-      // Named, so that a format which nothing reads is a finding and no refusal.
+      // Named, so that a format that no parser reads becomes a finding and not a refusal.
       toolCallParser: calls.name,
       reasoningParser: reasoning?.name ?? "none",
       ...(own === null ? {} : { responseTemplate: () => own }),
@@ -107,7 +115,7 @@ export class AuditedTemplate {
     this.#tools = tools;
   }
 
-  /** What the template writes for messages as the loop gives them to it. */
+  /** Renders messages in the form in which the loop gives them to the template. */
   render(messages: readonly Message[], options: { readonly addGenerationPrompt: boolean }): Rendering {
     return this.renderWire(wireMessages(this.family, messages), options);
   }
@@ -123,7 +131,7 @@ export class AuditedTemplate {
     });
   }
 
-  /** What the loop would read in an answer. */
+  /** Reads an answer as the loop would. */
   read({ body, end }: { readonly body: string; readonly end: string | null }, turn: number): ParsedAction {
     const { stopTokenIds } = this.renderer;
     const stop = end === null ? stopTokenIds[0] : this.tokenizer.tokenId(end);

@@ -1,5 +1,6 @@
-// What happens when a message is added: whether the template still writes all that the policy saw and sampled, and what the
-// loop's renderer makes of it. Runs short conversations as the loop runs them, with the answer that a model would sample.
+// Tests the effect of adding a message: whether the template still writes all that the policy saw
+// and sampled, and how the loop's renderer reacts. Runs short conversations as the loop runs them,
+// with the answer that a model would sample.
 
 import {
   AttributedError,
@@ -61,15 +62,18 @@ export function probeRoundTrip(audited: AuditedTemplate, kind: string, sampled: 
 }
 
 const excerptLength = 48;
-/** Of the tool's definition. */
+/** Description in the tool's definition. */
 const toolDescription = "Finds an order.";
 
 type Parted = {
-  /** What the policy saw, what it sampled, and what ended that. */
+  /**
+   * The text that the policy saw; `body` is the text that it sampled, `end` the token that ended
+   * it.
+   */
   readonly prompt: string;
   readonly body: string;
   readonly end: string;
-  /** What the template writes now. */
+  /** Text that the template writes now. */
   readonly written: string;
   readonly newMessages: readonly Message[];
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
@@ -83,7 +87,7 @@ function nameChange(parted: Parted): Difference | null {
   if (written.startsWith(seen)) return null;
   let at = 0;
   while (at < seen.length && seen[at] === written[at]) at++;
-  // A tag in which they part is shown whole.
+  // A tag in which the renderings begin to differ is shown whole.
   const tag = /[<[][^<>[\]]{0,20}$/.exec(seen.slice(0, at));
   const place = tag?.index ?? at;
   return {
@@ -116,16 +120,16 @@ function occurrences(text: string, part: string): number {
 type Step = {
   readonly sampled: SampledAnswer;
   readonly respond: (action: ParsedAction) => readonly Message[];
-  /** True: the token limit cut it off, and no end was sampled. */
+  /** True if the token limit ended the answer before its end token was sampled. */
   readonly isCutOff: boolean;
 };
 
-/** A conversation whose last message is the one that is looked at. */
+/** A conversation whose last message is examined. */
 export type Scenario = { readonly kind: string; readonly steps: readonly Step[] };
 
 const user = (): readonly Message[] => [{ role: "user", content: auditContents.next }];
 const rule = (): readonly Message[] => [{ role: "system", content: auditContents.rule }];
-/** As the loop shows results: named, with the id of the call they answer. */
+/** Tool results in the loop's form: named, with the id of the call they answer. */
 const results =
   (count: number): Step["respond"] =>
   ({ toolCalls }) =>
@@ -141,10 +145,10 @@ function step(sampled: SampledAnswer | null, respond: Step["respond"], isCutOff 
   return sampled === null ? null : { sampled, respond, isCutOff };
 }
 
-/** Loops add none, so a template that refuses it can be trained with all the same. */
+/** Loops never add such a message, so a template that refuses it can still be trained with. */
 export const systemInTheMiddle = "answer, system message";
 
-/** Everything that is tried with a template, in the order of the table. */
+/** All conversations that are tried with a template, in the order of the table. */
 export function scenariosOf(answers: SampledAnswers): readonly Scenario[] {
   const { answer, padded, empty, thought, call, closeCall, calls, thoughtCall } = answers;
   const kinds: Readonly<Record<string, readonly (Step | null)[]>> = {
@@ -169,7 +173,10 @@ export function scenariosOf(answers: SampledAnswers): readonly Scenario[] {
 
 export type Probe = {
   readonly finding: HistoryFinding;
-  /** What the renderer appended against what the template writes at the end; `null` when they agree or nothing was appended. */
+  /**
+   * The text that the renderer appended against the text that the template writes at the end;
+   * `null` when they agree or nothing was appended.
+   */
   readonly stray: string | null;
 };
 
@@ -179,7 +186,7 @@ export function probeHistory(audited: AuditedTemplate, { kind, steps }: Scenario
   let probe: Probe | null = null;
   for (const [turn, { sampled, respond, isCutOff }] of steps.entries()) {
     const action = audited.read(sampled, turn);
-    // An action in the history of an episode is what was sampled, as text.
+    // An episode's history holds an action as the sampled text.
     const history: Message[] = [
       ...messages,
       { role: "assistant", content: action.text, reasoning: null, toolCalls: [] },
@@ -254,7 +261,8 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
     const isWritten = recoded(after.text) === recoded(before.text) + tokenizer.decode(lastAction) + appended;
     return found("extends", null, isWritten ? null : appended);
   }
-  // An answer gets the ends of its thought and of itself that it lacks, which the template need not write there.
+  // The loop completes an answer with the missing ends of its thought and of itself, which the
+  // template need not write there.
   const endToken = family.endToken ?? "";
   const thought = renderer.unclosedThought?.(body) ?? "";
   const missing = [...(thought === "" ? [] : [thought + endToken]), ...(isCutOff ? [endToken] : [])];

@@ -1,5 +1,6 @@
-// What a model with this template would sample, found by letting the template write it: an answer, a thought, calls. What a
-// template does not write (thinking that it drops, calls that it refuses) is spelled as its parsers read it.
+// Answers that a model with this template would sample, made by letting the template write them: an
+// answer, a thought, calls. Parts that a template does not write (thinking that it drops, calls
+// that it refuses) are spelled as its parsers read them.
 
 import type { AssistantMessage, ToolCall, Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
@@ -8,12 +9,12 @@ import type { Rendering } from "../detection/template-prober.ts";
 import { wireMessages } from "../renderer-family.ts";
 import type { AuditedTemplate } from "./audited-template.ts";
 
-/** What stands around an answer. */
+/** Surroundings of an answer: the text before it, and the tags of thinking. */
 export type AnswerFrame = {
   readonly history: readonly Message[];
-  /** All that stands before it. */
+  /** All text before the answer. */
   readonly prompt: string;
-  /** Of that, what the template adds for an answer to follow. */
+  /** The end of `prompt`, which the template adds for an answer to follow. */
   readonly generationPrompt: string;
   /** Tags of thinking; empty for families that mark it otherwise. */
   readonly start: string;
@@ -37,17 +38,22 @@ export function answerFrame(audited: AuditedTemplate, history: readonly Message[
 
 export type WrittenAnswer = {
   readonly body: string;
-  /** The token that ends it; `null`: that of whatever follows. */
+  /**
+   * The token that ends the answer; `null` if it ends with the token that opens the next message.
+   */
   readonly end: string | null;
 };
 
 type AnswerParts = {
   readonly message: AssistantMessage;
-  /** Text that the template must write of it. */
+  /** Text of the message that the template must write. */
   readonly mustHold: string;
 };
 
-/** `null` when the template refuses the answer, leaves `mustHold` out, or writes the prompt otherwise because of it. */
+/**
+ * `null` if the template refuses the answer, omits `mustHold`, or changes the prompt because of the
+ * answer.
+ */
 export function writtenAnswer(
   audited: AuditedTemplate,
   { frame, ...answer }: AnswerParts & { readonly frame: AnswerFrame },
@@ -55,18 +61,18 @@ export function writtenAnswer(
   const { history, prompt, start, end, opensThinking, closesThinking } = frame;
   const rendering = renderParts(audited, { history, ...answer });
   if (rendering.type === "refused" || !rendering.text.includes(answer.mustHold)) return null;
-  // What a prompt opens or closes need not stand in the history.
+  // A thinking block that the prompt opens or closes may be missing from the history.
   const startAt = opensThinking || closesThinking ? prompt.lastIndexOf(start, prompt.length - 1) : -1;
   const base = startAt < prompt.length - frame.generationPrompt.length ? prompt : prompt.slice(0, startAt);
   if (!rendering.text.startsWith(base)) return null;
   const isOpened = rendering.text.startsWith(prompt);
   const rest = rendering.text.slice(isOpened ? prompt.length : base.length);
-  // Where the prompt opens the thinking and the template writes none, the model closes it all the same.
+  // If the prompt opens the thinking and the template writes none, the model still closes it.
   const isClosed = isOpened || closesThinking || rest.trimStart().startsWith(end);
   return withoutEnd(isClosed ? rest : `${end}\n\n${rest}`, audited);
 }
 
-/** Parts the token that stops sampling from what it ends. */
+/** Separates the token that stops sampling from the text before it. */
 function withoutEnd(text: string, { family }: AuditedTemplate): WrittenAnswer {
   const ends = [...(family.endToken === null ? [] : [family.endToken]), ...family.otherEnds, ...family.stopTokens];
   const bare = text.endsWith(family.closing) ? text.slice(0, text.length - family.closing.length) : text;
@@ -74,7 +80,7 @@ function withoutEnd(text: string, { family }: AuditedTemplate): WrittenAnswer {
   return end === undefined ? { body: bare, end: null } : { body: bare.slice(0, -end.length), end };
 }
 
-/** Where answers have no end of their own, they end with the token that opens the message after them. */
+/** Answers without an end of their own end with the token that opens the next message. */
 export function openerOf(rendering: Rendering, message: number, { family }: AuditedTemplate): string {
   const segments = rendering.type === "text" ? rendering.segments : [];
   const first = segments.find((segment) => segment.message === message)?.text ?? "";
@@ -96,7 +102,10 @@ export function renderParts(
   return best!;
 }
 
-/** Arguments as an object or as JSON text, and missing content as an empty text or as null. */
+/**
+ * The message with arguments as an object or as JSON text, and with missing content as an empty
+ * text or as null.
+ */
 function shapesOf(wire: JsonObject): readonly JsonObject[] {
   const calls = wire.get("tool_calls");
   if (!Array.isArray(calls) || calls.length === 0) return [wire];
@@ -115,7 +124,7 @@ function withArgumentsText(call: JsonValue): JsonValue {
 
 const json = (args: string): string => `<tool_call>\n{"name": "find_order", "arguments": ${args}}\n</tool_call>`;
 
-/** Formats whose calls the parsers' own table does not spell as an action. */
+/** Formats whose calls the parsers' own table cannot spell as an action. */
 const spellings: Readonly<Record<string, (args: string) => string>> = {
   qwen25: json,
   hermes: json,
@@ -133,7 +142,7 @@ const spellings: Readonly<Record<string, (args: string) => string>> = {
 /** Parsers whose calls the audit can spell. */
 export const spelledParsers: readonly string[] = Object.keys(spellings);
 
-/** A call of order 1 as the parser reads it; `null` where nobody knows how its format writes one. */
+/** A call of order 1 as the parser reads it; `null` if the spelling of its format is unknown. */
 export function spelledOrder(parser: string): string | null {
   if (Object.hasOwn(spellings, parser)) return spellings[parser]!(argumentsOf(0));
   const known = spelledCall(parser, "find_order");
@@ -150,49 +159,63 @@ export const auditContents = {
 } as const;
 
 export type SampledAnswer = {
-  /** Without the token that ends it. */
+  /** Text of the answer without the token that ends it. */
   readonly body: string;
-  /** The token that ends it; `null`: that of whatever follows. */
+  /**
+   * The token that ends the answer; `null` if it ends with the token that opens the next message.
+   */
   readonly end: string | null;
   readonly reasoning: string | null;
-  /** How many calls it holds. */
+  /** Number of calls in the answer. */
   readonly calls: number;
 };
 
 export type SampledAnswers = {
-  /** What the template adds for an answer to follow. */
+  /** Text that the template adds for an answer to follow. */
   readonly generationPrompt: string;
-  /** True when that closes the thinking before an answer begins: the model does not think. */
+  /**
+   * True if the generation prompt closes the thinking before an answer begins: the model does not
+   * think.
+   */
   readonly closesThinking: boolean;
   readonly answer: SampledAnswer;
   /** The same with white space around the content. */
   readonly padded: SampledAnswer;
-  /** Only what a template writes before the content. */
+  /** Only the text that a template writes before the content. */
   readonly empty: SampledAnswer;
-  /** `null`: the model does not think. */
+  /** `null` if the model does not think. */
   readonly thought: SampledAnswer | null;
   readonly call: SampledAnswer;
-  /** The same without the blanks in its JSON; `null`: there are none. */
+  /** The same without the blanks in its JSON; `null` if it has none. */
   readonly closeCall: SampledAnswer | null;
-  /** False where `call` is in the format of `qwen25` because nobody knows how the parser's own is written. */
+  /**
+   * False if `call` is in the format of `qwen25` because the spelling of the parser's own format is
+   * unknown.
+   */
   readonly isCallSpelled: boolean;
-  /** `null`: the template does not write two calls in one answer. */
+  /** `null` if the template does not write two calls in one answer. */
   readonly calls: SampledAnswer | null;
   readonly thoughtCall: SampledAnswer | null;
-  /** The call as the template writes it, where that is not the one above; `null`: it is, or the template writes none. */
+  /**
+   * The call as the template writes it, if it differs from `call`; `null` if they are equal, or the
+   * template writes none.
+   */
   readonly otherCall: string | null;
   readonly writesCalls: boolean;
 };
 
 const question = { role: "user", content: auditContents.question } as const;
 
-/** Throws a plain error when the template refuses a question, which no renderer survives. */
+/**
+ * Throws a plain error if the template refuses a question: no renderer can work with such a
+ * template.
+ */
 export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   const frame = answerFrame(audited, [question]);
   const { start, end, opensThinking, closesThinking } = frame;
   const { thought } = auditContents;
   const thinks = audited.parsers.reasoningParser !== null && !closesThinking;
-  /** An answer as the template writes it; `null` where it does not. */
+  /** An answer as the template writes it; `null` if it does not write it. */
   const write = (
     { content = "", reasoning = null, calls = 0, idOf = callIds[0]! }: Parts,
     mustHold: string,
@@ -232,7 +255,7 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   const ownThought = write({ content, reasoning: thought }, thought);
   const isPrefixed = ownThought !== null && ownThought.body.endsWith(answer.body);
   const opened = opensThinking ? `${thought}\n` : `${start}\n${thought}\n`;
-  /** Puts a thought before an answer that has none; `null`: the spelling is unknown. */
+  /** Puts a thought before an answer that has none; `null` if the spelling is unknown. */
   const withThought = (text: SampledAnswer): SampledAnswer | null => {
     const lead = isPrefixed ? ownThought.body.slice(0, ownThought.body.length - answer.body.length) : null;
     if (lead === null && start === "") return null;
@@ -277,7 +300,10 @@ function argumentsOf(index: number): string {
   return `{"order_id": "#W${index + 1}"}`;
 }
 
-/** Templates write an empty thought before what they get without one; a model that does not think writes none. */
+/**
+ * Removes the empty thought that templates write before an answer without one; a model that does
+ * not think writes none.
+ */
 function withoutEmptyThought(text: string, { start, end }: AnswerFrame): string {
   const open = text.indexOf(start);
   const close = text.indexOf(end);

@@ -1,7 +1,7 @@
-// What the doctor found out about a chat template. Data; `audit-template.ts` finds it, `audit-view.ts` shows it, and
-// `doctor template --json` prints it as it is, so its names are part of the command.
+// The doctor's findings about a chat template. Data; `audit-template.ts` finds it, `audit-view.ts`
+// shows it, and `doctor template --json` prints it as it is, so its names are part of the command.
 
-/** What a template does to text that the policy has seen or sampled already. */
+/** Change that a template makes to text that the policy has seen or sampled already. */
 export type HistoryChange =
   | "drops-thinking"
   | "think-block"
@@ -13,12 +13,12 @@ export type HistoryChange =
   | "moves-tools"
   | "rewrites-text";
 
-/** Where two renderings part, shortened; control characters are as they were. */
+/** The place where two renderings differ, as excerpts; control characters are unchanged. */
 export type Difference = {
   readonly change: HistoryChange;
-  /** Of what the policy saw and sampled, from the place where they part. */
+  /** Text that the policy saw and sampled, from the place where the renderings differ. */
   readonly seen: string;
-  /** What the template writes there. */
+  /** Text that the template writes there. */
   readonly written: string;
 };
 
@@ -26,82 +26,105 @@ export type Difference = {
 export type HistoryFinding = {
   readonly kind: string;
   /**
-   * "keeps": everything before is written as it was. "rewrites": it is not, or the new message is left out. "refuses": the template
-   * raises.
+   * "keeps": everything before is written as it was. "rewrites": it is changed, or the new message
+   * is omitted. "refuses": the template raises.
    */
   readonly template: "keeps" | "rewrites" | "refuses";
   /** `null` unless the template rewrites. */
   readonly difference: Difference | null;
   /**
-   * What the loop does. "extends": appends what the template writes. "keeps-stream": appends, against the template. "branches":
-   * starts a branch with the template's own prompt. "fails": the episode ends with a fault of the renderer.
+   * Reaction of the loop. "extends": appends what the template writes. "keeps-stream": appends,
+   * against the template. "branches": starts a branch with the template's own prompt. "fails": the
+   * episode ends with a fault of the renderer.
    */
   readonly loop: "extends" | "keeps-stream" | "branches" | "fails";
-  /** What the template or the renderer said when it refused; `null` when none did. */
+  /** Error message of the template or the renderer that refused; `null` if none did. */
   readonly error: string | null;
 };
 
-/** One kind of answer, read by the parsers and rendered again from its parts: what a trainer does that keeps messages only. */
+/**
+ * One kind of answer, read by the parsers and rendered again from its parts, as a trainer does that
+ * keeps only messages.
+ */
 export type RoundTripFinding = {
   readonly kind: string;
   /** "unread": the parsers do not find the thought or the calls in it. */
   readonly outcome: "same" | "differs" | "refused" | "unread";
   readonly difference: Difference | null;
   readonly error: string | null;
-  /** Whether prompt and answer, encoded at once, give the ids that they give when encoded apart. */
+  /**
+   * True if prompt and answer, encoded together, give the ids that they give when encoded apart.
+   */
   readonly sameTokens: boolean;
 };
 
 export type AuditedMarker = {
   readonly text: string;
-  /** Whether the tokenizer has it as one token: only then is the text of it, spelled out, never taken for it. */
+  /**
+   * True if the tokenizer has the marker as one token: only then is its spelled-out text never
+   * taken for it.
+   */
   readonly isToken: boolean;
 };
 
 export type AuditedRenderer = {
-  /** As `--renderer` names it; a detected one is named by the fingerprint of its template. */
+  /**
+   * Name of the family for `--renderer`; a detected one is named by the fingerprint of its
+   * template.
+   */
   readonly family: string;
   /** "family": a row of the table, named or recognised. "template": detected. */
   readonly kind: "family" | "template";
-  /** Why this one. */
+  /** Reason for this family. */
   readonly because: string;
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
-  /** What stops sampling, the end of an answer first. */
+  /** Tokens that stop sampling, the end of an answer first. */
   readonly stopTokens: readonly { readonly id: number; readonly text: string }[];
-  /** What stands before every answer. */
+  /** Text before every answer. */
   readonly generationPrompt: string;
-  /** The template's variable that turns thinking on and off; `null`: there is none. */
+  /** The template's variable that turns thinking on and off; `null` if it has none. */
   readonly thinkingVariable: string | null;
-  /** All variables that the template reads beside the conversation: what `templateKwargs` may set. */
+  /**
+   * All variables that the template reads in addition to the conversation; `templateKwargs` may set
+   * them.
+   */
   readonly variables: readonly string[];
-  /** `name` is `null` where no parser is known for the calls that the template writes or describes. */
+  /** `name` is `null` if no parser is known for the calls that the template writes or describes. */
   readonly toolCallParser: { readonly name: string | null; readonly because: string };
-  /** `null`: the model is taken not to think. */
+  /** `null` if the model is assumed not to think. */
   readonly reasoningParser: string | null;
   readonly markers: readonly AuditedMarker[];
 };
 
-/** Whether the arguments of calls come back: written by the template, and read by the parser. */
+/**
+ * Kinds of call arguments and whether they come back: written by the template, and read by the
+ * parser.
+ */
 export type ValuesFound = {
-  /** How many kinds of values the template writes. */
+  /** Number of kinds of values that the template writes. */
   readonly written: number;
-  /** Names of the kinds that are not read as they were given. */
+  /** Names of the kinds that are read back as another value. */
   readonly lost: readonly string[];
-  /** Names of the kinds that no tool may declare: the template raises. */
+  /** Names of the kinds that make the template raise when a tool declares them. */
   readonly refused: readonly string[];
 };
 
 export type TemplateAudit = {
-  /** `null`: no renderer can be made of it; the first problem says why. */
+  /** `null` if no renderer can be made of the template; the first problem gives the reason. */
   readonly renderer: AuditedRenderer | null;
-  /** True when nothing that was tried rewrites history. */
+  /** True if none of the conversations tried rewrites history. */
   readonly isAppendOnly: boolean;
   readonly history: readonly HistoryFinding[];
   readonly roundTrips: readonly RoundTripFinding[];
-  /** `null`: the template writes no calls behind its own prompt, or not those that its parser reads. */
+  /**
+   * `null` if the template writes no calls after its own prompt, or not those that its parser
+   * reads.
+   */
   readonly values: ValuesFound | null;
-  /** What to know; nothing is wrong with it. */
+  /** Remarks that are not problems. */
   readonly notes: readonly string[];
-  /** What must be corrected before training. None: the template can be trained with. */
+  /**
+   * Problems that must be corrected before training. If empty, the template can be trained with.
+   */
   readonly problems: readonly string[];
 };

@@ -26,7 +26,7 @@ import { familyFromTemplate } from "./detect-family.ts";
 
 addAllFormats();
 
-/** A tokenizer with the markers of a family, and what is detected of its template. */
+/** A tokenizer with the markers of a family, and the facts detected from its template. */
 async function detected(name: string) {
   const row = rendererFamily(name);
   const specialTokens = row.specialTokens as ReadonlyMap<string, string>;
@@ -36,7 +36,8 @@ async function detected(name: string) {
   return { tokenizer, chatTemplate, family: familyFromTemplate({ chatTemplate, tokenizer, specialTokens }) };
 }
 
-// gpt-oss closes a last answer with another token than earlier ones, and its calls can only be read with what comes before.
+// gpt-oss closes a last answer with another token than earlier ones, and its calls can only be read
+// with the text before them.
 const ordinary = testedFamilies.filter((name) => name !== "gpt-oss");
 
 describe.skipIf(models === null)("familyFromTemplate() on known templates (skipped without ../shared/models)", () => {
@@ -54,7 +55,7 @@ describe.skipIf(models === null)("familyFromTemplate() on known templates (skipp
   test.each(ordinary)("%s: its parser reads a call of the family", async (name) => {
     const { family, tokenizer, chatTemplate } = await detected(name);
     const renderer = createTemplateRenderer(family, tokenizer, { chatTemplate, now: testTime });
-    // Where the prompt opens the thinking, a call comes after the closing tag.
+    // If the prompt opens the thinking, a call comes after the closing tag.
     const { text } = renderer.renderPrompt([{ role: "user", content: "hi" }], []);
     const tag = /<([\w:]*think)>\s*$/.exec(text)?.[1];
     const opened = tag === undefined ? "" : `</${tag}>`;
@@ -138,7 +139,7 @@ describe.skipIf(models === null)(
   },
 );
 
-/** A template may refuse a conversation; it then says so itself. */
+/** Runs until the template refuses a conversation, which is its right. */
 function untilRefused(run: () => void): void {
   try {
     run();
@@ -180,7 +181,7 @@ function specialsIn(template: string): string[] {
 
 describe.skipIf(models === null)("Mistral's calls and results (skipped without ../shared/models)", () => {
   const name = "mistral-small-3.2";
-  // Vitest runs this function where the tests below are skipped, too: what reads the folder waits for a test.
+  // Vitest also runs this function if the tests below are skipped, so only a test reads the folder.
   let tokenizer: Tokenizer;
   beforeAll(async () => ({ tokenizer } = await detected(name)));
   const { call } = familySamples[name]!;
@@ -210,7 +211,7 @@ describe.skipIf(models === null)("Mistral's calls and results (skipped without .
     const shown =
       "[TOOL_RESULTS]zzzzzzzz9[TOOL_CONTENT]r1[/TOOL_RESULTS][TOOL_RESULTS]a1B2c3D4e[TOOL_CONTENT]r0[/TOOL_RESULTS]";
     expect(bridge(renderer, two, results.toReversed())).toBe(shown);
-    // An id of another length is one that the template refuses.
+    // The template refuses ids of another length.
     expect(bridge(renderer, call.replace("a1B2c3D4e", "short"), results.slice(0, 1))).toContain(
       "000000000[TOOL_CONTENT]r0",
     );

@@ -1,6 +1,6 @@
-// The facts of a chat template that is not in the table, found by rendering small conversations with it: its tokens, its
-// parsers, its switch for thinking. Less is known than of a row of the table, so a detected family never appends without
-// comparing: see `history` in `RendererFamily`.
+// The facts of a chat template that is not in the table, detected by rendering small conversations
+// with it: its tokens, its parsers, its switch for thinking. Less is known than for a row of the
+// table, so a detected family never appends without comparing: see `history` in `RendererFamily`.
 
 import type { Tokenizer } from "../../core/index.ts";
 import { reasoningParser, responseTemplateName, toolCallParser } from "../../parsers/on-demand.ts";
@@ -25,16 +25,19 @@ export type DetectFamilyOptions = {
   readonly tokenizer: Tokenizer;
   /** The Jinja program, or an encoder. */
   readonly chatTemplate: TemplateSource;
-  /** `bos_token`, `eos_token`, ... of tokenizer_config.json. Default: none, which templates write as nothing. */
+  /**
+   * `bos_token`, `eos_token`, ... of tokenizer_config.json. Default: none, which templates write as
+   * empty text.
+   */
   readonly specialTokens?: ReadonlyMap<string, string>;
-  /** Tokens that stop sampling beside those that are detected. Default none. */
+  /** Tokens that stop sampling in addition to the detected ones. Default none. */
   readonly stopTokens?: readonly string[];
   /**
    * Name of the tool-call parser. Default: one that reads back a call as the template writes it, else by the markers in the
    * template; `qwen25` only for a template that writes no calls and shows no tools.
    */
   readonly toolCallParser?: string;
-  /** Name of the reasoning parser, or "none". Default: by the tags in the template. */
+  /** Name of the reasoning parser, or "none". Default: detected from the tags in the template. */
   readonly reasoningParser?: string;
 };
 
@@ -46,7 +49,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const { chatTemplate, tokenizer } = options;
   const specialTokens = new Map(options.specialTokens ?? []);
   const template = compiledTemplate(chatTemplate);
-  // An encoder has no text that tells of markers.
+  // An encoder has no program text, and so no markers to detect.
   const program = typeof chatTemplate === "string" ? chatTemplate : "";
   const makeProber = (): TemplateProber => new TemplateProber(template, specialTokens);
   const prober = unlessRefused(chatTemplate, makeProber, "it refuses a question: ");
@@ -63,7 +66,8 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     options.toolCallParser === undefined || options.toolCallParser === responseTemplateName
       ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober), tokenizer })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
-  // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
+  // The end of an answer, else the tokens that open the next message; then the tokenizer's own end
+  // and the caller's additions.
   const ends = turns.endToken === null ? turns.openers : [turns.endToken];
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
   const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(program));
@@ -77,7 +81,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     noTools: prober.noTools,
   } as const;
   if (basis === "unread" && reasoning === "gpt-oss") {
-    // Channels can only be read with what the prompt has opened, and must be shown as structure.
+    // Channels can only be read together with the prompt's opening, and must be given as structure.
     const harmony = rendererFamily("gpt-oss");
     const stopTokens = [...new Set([...harmony.stopTokens, ...further])];
     return { ...harmony, ...detected, stopTokens, toolCallBasis: "family" };
@@ -101,7 +105,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   };
 }
 
-/** The switch that changes what stands before an action. */
+/** The switch that changes the text before an action. */
 function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkingVariable"] {
   const prompt = (variable: string, isOn: boolean): string =>
     prober.text([question], { addGenerationPrompt: true, kwargs: { [variable]: isOn } });
@@ -110,8 +114,9 @@ function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkin
 }
 
 /**
- * The special token that ends a call, where that is another one than ends an answer: what opens the results, written behind the call or
- * as the last of it. `null`: a call ends as an answer does.
+ * The special token that ends a call, if it is not the one that ends an answer: the token that
+ * opens the results, written after the call or as the last token of the call. `null` if a call ends
+ * as an answer does.
  */
 function detectCallEnd(
   prober: TemplateProber,
@@ -122,7 +127,8 @@ function detectCallEnd(
   const at = text.lastIndexOf(bare);
   if (at === -1) return null;
   const after = text.slice(at + bare.length, Math.max(at + bare.length, text.lastIndexOf(probeContents.result)));
-  // A token that closes a section of calls is followed by the end of the answer, or by what opens the results.
+  // A token that closes a section of calls is followed by the end of the answer, or by the opening
+  // of the results.
   const opensResult = (rest: string): boolean => {
     const next = leadingSpecial(rest.trimStart(), tokenizer);
     return !rest.includes(turns.endToken ?? "\0") && (next === null || next === turns.startToken);
@@ -140,19 +146,19 @@ function trailingSpecial(text: string, tokenizer: Tokenizer): string | null {
   return tokenizer.decode([id]);
 }
 
-/** Whether a parser reads the call without the token at its end. */
+/** True if a parser reads the call without the token at its end. */
 function readsWithout(call: string, end: string): boolean {
   return readingParser(call.trim().slice(0, -end.length)) !== undefined;
 }
 
-/** Whether a prompt tells the model of its tools. */
+/** True if a prompt describes the tools to the model. */
 function showsTools(prober: TemplateProber): boolean {
   return prober.text([question], { withTool: true, addGenerationPrompt: true }).includes("probe_tool");
 }
 
 /**
- * Some templates refuse or leave out a result, or what follows it, unless the message before it holds its call as structure, or refuse
- * the ids that the loop gives to calls.
+ * Some templates refuse or omit a result, or the messages after it, unless the message before it
+ * holds its call as structure, or refuse the ids that the loop gives to calls.
  */
 function detectRestating(
   prober: TemplateProber,
@@ -179,17 +185,23 @@ function detectRestating(
 const ownResult = { ...resultMessage, tool_call_id: "call_0_0" };
 
 export type DetectedTurns = {
-  /** `null`: nothing special stands in the text. */
+  /** `null` if the text has no special token. */
   readonly startToken: string | null;
-  /** `null`: an answer ends with the token that opens the next message, or with none that can be recognised. */
+  /**
+   * `null` if an answer ends with the token that opens the next message, or with none that can be
+   * recognised.
+   */
   readonly endToken: string | null;
-  /** What stands between the end token and the next message. */
+  /** Text between the end token and the next message. */
   readonly closing: string;
-  /** Tokens that open what follows an answer, where the answer has no end of its own. */
+  /** Tokens that open the messages after an answer, if the answer has no end of its own. */
   readonly openers: readonly string[];
 };
 
-/** A token counts only when the tokenizer marks it as special. `null` when the template refuses a question with an answer. */
+/**
+ * Only tokens that the tokenizer marks as special count. `null` if the template refuses a question
+ * with an answer.
+ */
 function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurns | null {
   const closed = prober.render([question, answer]);
   if (closed === null) return null;
@@ -199,7 +211,7 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   const inHistory = answerTail(followed) ?? tail;
   const end =
     lastSpecial(commonStart(tail, inHistory), tokenizer) ??
-    // Some templates close an answer only once something follows it.
+    // Some templates close an answer only if something follows it.
     lastSpecial(tail === "" ? inHistory : tail, tokenizer);
   const written = tail === "" ? inHistory : tail;
   return {
@@ -210,7 +222,10 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   };
 }
 
-/** What the template writes of an answer after its content, where a question follows; `null` where it refuses that. */
+/**
+ * Text that the template writes for an answer after its content, if a question follows; `null` if
+ * it refuses that.
+ */
 function answerTail(followed: readonly TemplateSegment[] | null): string | null {
   if (followed === null) return null;
   const next = followed.findIndex(({ message }) => message === 2);
@@ -223,7 +238,10 @@ function commonStart(left: string, right: string): string {
   return left.slice(0, length);
 }
 
-/** The last special token of what the template writes after an answer: some close its text first, then the message. */
+/**
+ * The last special token that the template writes after an answer: some close its text first, then
+ * the message.
+ */
 function lastSpecial(tail: string, tokenizer: Tokenizer): { readonly token: string; readonly end: number } | null {
   const id = tokenizer.encode(tail).findLast((candidate) => tokenizer.isSpecial(candidate));
   if (id === undefined) return null;
@@ -252,7 +270,10 @@ function firstSpecial(text: string, tokenizer: Tokenizer): string | null {
   return id === undefined ? null : tokenizer.decode([id]);
 }
 
-/** What the template writes for a tool result, as far as it is distinct from the call before it. */
+/**
+ * Text that the template writes for a tool result, as far as it is separate from the call before
+ * it.
+ */
 function textAfterCall(prober: TemplateProber): string {
   const segments = prober.render([question, callMessage(), resultMessage], { withTool: true }) ?? [];
   return segmentsText(segments.filter(({ message }) => message === 2));

@@ -1,5 +1,6 @@
-// The parsers of a template that is not in the table. For calls: a parser that reads back the very call that the template has
-// written, else one whose markers all stand in the template. For reasoning: by the tags that stand in the template.
+// The parsers of a template that is not in the table. For calls: a parser that reads back the
+// template's own call, else one whose markers all occur in the template. For reasoning: detected
+// from the tags in the template.
 
 import { type Tokenizer, toolFromDefinition } from "../../core/index.ts";
 import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../python-semantics/json/index.ts";
@@ -27,10 +28,16 @@ const common = [
   "mistral",
   "mistral_ids",
 ];
-/** For templates that write no calls and show no tools: the guidelines must show a format, and most models know this one. */
+/**
+ * Parser for templates that write no calls and show no tools: the guidelines must show a format,
+ * and most models know this one.
+ */
 const assumed = "qwen25";
 
-/** What only templates of one format write, where they describe calls without writing one. */
+/**
+ * Strings that only templates of one format write, for templates that describe calls without
+ * writing one.
+ */
 const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_list_start|>", "lfm2"],
   ["<|START_TEXT|>", "cohere_command4"],
@@ -39,7 +46,7 @@ const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_call|>", "granite"],
 ];
 
-/** What only templates of one format write, of parsers that read the same call. */
+/** Strings that only templates of one format write, for parsers that read the same call. */
 const relatives: readonly (readonly [text: string, parser: string])[] = [
   ["<|role_end|>", "ling3"],
   ["</assistant>", "poolside_v1"],
@@ -47,8 +54,9 @@ const relatives: readonly (readonly [text: string, parser: string])[] = [
 ];
 
 /**
- * The call of the probe tool as an action, in the first form that a parser reads; two calls where the template closes only those.
- * Without what the prompt has opened and what closes the turn. "": none is written.
+ * The call of the probe tool as an action, in the first form that a parser reads; two calls if the
+ * template closes only those. Excludes the prompt's opening and the token that closes the turn. ""
+ * if none is written.
  */
 export function writtenCall(
   prober: TemplateProber,
@@ -57,7 +65,8 @@ export function writtenCall(
   const render = (messages: readonly object[], addGenerationPrompt: boolean): string =>
     prober.text(messages, { withTool: true, addGenerationPrompt });
   const prompt = render([question], true);
-  // Some templates close the section of calls only after the second one, and some leave the quotes of strings away.
+  // Some templates close the section of calls only after the second one, and some omit the quotes
+  // of strings.
   const texts = [1, 2]
     .flatMap((count) => probeIds.map((id) => ({ count, id })))
     .flatMap(({ count, id }) =>
@@ -78,10 +87,16 @@ export function writtenCall(
 
 const probeNumber = { probe_key: 7 };
 
-/** Of calls: nine characters as Mistral's templates demand, and the form that Kimi's models write their ids in. */
+/**
+ * Ids of calls: nine characters as Mistral's templates demand, and the form in which Kimi's models
+ * write their ids.
+ */
 const probeIds = ["probe0001", "functions.probe_tool:0"];
 
-/** Also one that reads the call once its section is closed: some templates leave that to the model. */
+/**
+ * Also finds a parser that reads the call once its section is closed: some templates leave that to
+ * the model.
+ */
 export function readingParser(call: string, chatTemplate = ""): ToolCallParser | undefined {
   const parsers = allParsers();
   const readers = parsers.filter((parser) => readsProbe(parser, call));
@@ -102,12 +117,12 @@ function allParsers(): readonly ToolCallParser[] {
 }
 
 export type DetectedToolCallParser = {
-  /** Its name. */
+  /** Name of the parser. */
   readonly parser: string;
   readonly basis: RendererFamily["toolCallBasis"];
 };
 
-/** `call`: as the template writes it, "" where it writes none. */
+/** `call`: the call as the template writes it, "" if it writes none. */
 export function detectToolCallParser(
   call: string,
   {
@@ -125,11 +140,12 @@ export function detectToolCallParser(
   );
   const weight = ({ markers }: ToolCallParser): number => markers.join("").length;
   const heaviest = marked.toSorted((left, right) => weight(right) - weight(left))[0];
-  // A parser that cannot read the call which the template writes is none for it, whatever its markers.
+  // A parser that cannot read the template's own call is not chosen, regardless of its markers.
   if (heaviest !== undefined && call === "") return { parser: heaviest.name, basis: "marked" };
   const sign = signs.find(([text, name]) => chatTemplate.includes(text) && toolCallParserNames.includes(name));
   if (sign !== undefined && call === "") return { parser: sign[1], basis: "marked" };
-  // Some templates leave the format to what the model learned: then its vocabulary has the tokens of one format.
+  // Some templates rely on the format that the model learned: then its vocabulary has the tokens of
+  // one format.
   const known = parsers.filter(
     ({ markers }) => markers.length > 1 && markers.every((marker) => isSpecialToken(marker, tokenizer)),
   );
@@ -175,7 +191,7 @@ const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["</think>", "qwen3"],
 ];
 
-/** The name of a parser; `null`: the template knows no tags of reasoning. */
+/** The name of a parser; `null` if the template has no tags of reasoning. */
 export function detectReasoningParser(chatTemplate: string): string | null {
   const found = reasoningTags.find(([tag]) => chatTemplate.includes(tag));
   return found?.[1] ?? null;

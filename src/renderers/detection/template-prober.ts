@@ -1,5 +1,5 @@
-// Finds out what a chat template does by rendering small conversations with it. A rendering that the template refuses is
-// `null`, which is a finding too.
+// Probes a chat template by rendering small conversations with it. A rendering that the template
+// refuses is `null`, which is a finding, too.
 
 import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import {
@@ -85,9 +85,12 @@ function inParts(message: object): object {
 export class TemplateProber {
   readonly #template: ChatTemplate;
   readonly #specialTokens: JsonObject;
-  /** What the template is given when there are no tools. */
+  /** Value that the template is given for `tools` when there are none. */
   readonly noTools: JsonValue;
-  /** Contents that the template writes: texts, or lists of parts, as templates of models that see images may demand. */
+  /**
+   * Form of contents that the template writes: strings, or lists of parts, as templates of models
+   * that see images may demand.
+   */
   readonly contents: "text" | "parts";
 
   /** Throws the template's own `ChatTemplateError` when it refuses even a single question. */

@@ -95,14 +95,15 @@ function* encode(input: TemplateInput, writer: PromptWriter, sentences: VendorSe
   }
 }
 
-/** An empty system message comes first where none does: it is what tools are written after. */
+/** Adds an empty system message if none comes first, because tools are written after it. */
 function given({ messages }: TemplateInput, { drops }: { readonly drops: boolean }): readonly PlacedMessage[] {
   const placed = placedMessages(messages);
   if (placed.length === 0) refuse("IndexError", "it has no messages");
   if (placed[0]!.role !== "system") placed.unshift({ place: null, role: "system", wire: new Map() });
   if (!drops) return placed;
   const lastUser = lastQuestion(placed);
-  // Dropping takes such a message out, and the module then looks for as many messages as there were.
+  // Dropping removes a message of another role, and the module then still expects the original
+  // number of messages.
   const kept = ["user", "system", "tool", "assistant"];
   const dropped = placed.find(({ role }, index) => !kept.includes(role) && index < lastUser);
   if (dropped === undefined) return placed;

@@ -34,14 +34,17 @@ import {
   type VendorSentences,
 } from "./prompt-encoder.ts";
 
-/** What the two versions do differently. */
+/** Differences between the two versions. */
 type Version = {
   readonly tags: DsmlTags;
-  /** Stands before system messages; "" where none does. */
+  /** Token before system messages; "" if there is none. */
   readonly systemToken: string;
-  /** A system message after the first counts as a question, and tool results alone do not. */
+  /**
+   * A system message after the first counts as a question, and a message of only tool results does
+   * not.
+   */
   readonly countsSystem: boolean;
-  /** What is written about the effort before everything else, of a conversation that thinks. */
+  /** Sentence about the effort that precedes everything else in a conversation that thinks. */
   readonly effort: (value: JsonValue, sentences: VendorSentences) => string;
   readonly readArguments: (value: JsonValue) => JsonObject;
 };
@@ -189,14 +192,17 @@ function thinkingOf(
   return { isThinking: isOn && given !== "none", effort };
 }
 
-/** The number of V4.1 for an effort. Refuses what is none. */
+/** The number of V4.1 for an effort. Refuses unknown efforts. */
 function budgetOf(effort: JsonValue): number {
   const budget = typeof effort === "number" ? effort : v41Efforts.get(effort);
   if (budget !== undefined && budget >= 1 && budget <= 100) return budget;
   return refuse("ValueError", "reasoning_effort is not low, high, xhigh, max, none or a whole number from 1 to 100");
 }
 
-/** Calls written as JSON text, or as JSON text in JSON text, are read; anything else becomes one argument. */
+/**
+ * Reads arguments written as JSON text, or as JSON text in JSON text; anything else becomes one
+ * argument.
+ */
 function tolerantArguments(value: JsonValue): JsonObject {
   let read = value;
   for (let depth = 0; depth < 2 && typeof read === "string"; depth++) {
@@ -210,7 +216,7 @@ function tolerantArguments(value: JsonValue): JsonObject {
   return read instanceof Map ? read : new Map([["arguments", value]]);
 }
 
-/** Questions and tool results that follow one another are one message. */
+/** Merges consecutive questions and tool results into one message. */
 function mergeQuestions(messages: readonly PlacedMessage[]): readonly Block[] {
   const blocks: Block[] = [];
   let parts: Part[] = [];
@@ -237,7 +243,10 @@ function mergeQuestions(messages: readonly PlacedMessage[]): readonly Block[] {
   return blocks;
 }
 
-/** Results in the order of the latest calls; a result that names none of them counts as the first one's. */
+/**
+ * Sorts results by the order of the latest calls; a result that names none of them counts as the
+ * first one's.
+ */
 function sortResults(blocks: readonly Block[]): readonly Block[] {
   let order = new Map<string, number>();
   return blocks.map((block) => {
@@ -280,7 +289,7 @@ function writeQuestion(writer: PromptWriter, { parts }: Block): void {
   });
 }
 
-/** Whether the header of an answer is written after a message. */
+/** True if the header of an answer is written after the message. */
 function opensAnswer(blocks: readonly Block[], index: number, { countsSystem }: Version): boolean {
   const { role } = blocks[index]!;
   const next = blocks[index + 1]?.role;

@@ -1,5 +1,6 @@
-// The formats of DeepSeek V3.2, V4 and V4.1 have in common: tools in a paragraph of the vendor's, calls as DSML tags, and histories that
-// hold an action as it was sampled. Format: DeepSeek's encoding modules, as SGLang 0.5.23 and vLLM 0.33.0 run them.
+// Shared parts of the formats of DeepSeek V3.2, V4 and V4.1: tools in a paragraph of the vendor's,
+// calls as DSML tags, and histories that hold an action as it was sampled. Format: DeepSeek's
+// encoding modules, as SGLang 0.5.23 and vLLM 0.33.0 run them.
 
 import type { Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
@@ -18,7 +19,7 @@ export const dsml = "｜DSML｜";
 /** Names of the tags that hold calls, one call, and one parameter. */
 export type DsmlTags = { readonly calls: string; readonly call: string; readonly parameter: string };
 
-/** Facts of all these families, but for the parsers. */
+/** Facts of all these families, except the parsers. */
 export function dsmlFamily(parser: string): Omit<RendererFamily, "name" | "reasoningParser"> {
   const restate = restateActions(parser);
   return {
@@ -38,7 +39,10 @@ export function dsmlFamily(parser: string): Omit<RendererFamily, "name" | "reaso
   };
 }
 
-/** A history holds an action as it was sampled, after the tag that opens the thinking: the encoder reads the thought and the calls. */
+/**
+ * Reads thought and calls from actions: a history holds an action as it was sampled, after the tag
+ * that opens the thinking.
+ */
 function restateActions(parser: string): RendererFamily["restate"] {
   const withCalls = restateCalls(parser, { always: false });
   return (messages) => withCalls(messages.map(withoutThought));
@@ -108,8 +112,9 @@ export function writeCalls(
 }
 
 /**
- * What opens an answer, after the message at `index`. It belongs to the answer that follows, to the message before where none does, and
- * at the end of the conversation it is the generation prompt.
+ * Writes the text that opens an answer, after the message at `index`. It belongs to the answer if
+ * one follows, else to the message before, and at the end of the conversation it is the generation
+ * prompt.
  */
 export function writeOpening(
   writer: PromptWriter,

@@ -1,5 +1,5 @@
-// The encoders, a table: which model folder each is for, and in which files its vendor's sentences are. An encoder is loaded when a
-// model of its kind is.
+// The table of encoders: the model folders that each is for, and the files with its vendor's
+// sentences. An encoder is loaded together with a model of its kind.
 
 import { ConfigurationError } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/index.ts";
@@ -12,13 +12,16 @@ export type EncoderRow = {
   readonly name: string;
   /** `model_type` of config.json. */
   readonly modelType: string;
-  /** What the first of `architectures` contains. */
+  /** Text that the first of `architectures` contains. */
   readonly architecture: string;
-  /** Files with the vendor's sentences, from the model folder; those that are there are read, the first one first. */
+  /**
+   * Files with the vendor's sentences, from the model folder; the existing ones are read, the first
+   * one first.
+   */
   readonly files: readonly string[];
   /**
-   * Makes the encoder from the contents of those files that are there. Rejects with a `ConfigurationError` where there is no
-   * encoder, with the reason.
+   * Makes the encoder from the contents of the existing files. Rejects with a `ConfigurationError`
+   * that gives the reason if none exists.
    */
   readonly load: (contents: readonly string[]) => Promise<PromptEncoder>;
 };
@@ -70,7 +73,7 @@ const rows: readonly EncoderRow[] = [
   ),
 ];
 
-/** What is known, but not written yet. */
+/** Refuses a family that is known, but has no encoder yet. */
 function refuseFamily(name: string, reason: string): Promise<never> {
   return Promise.reject(
     new ConfigurationError(
@@ -80,7 +83,7 @@ function refuseFamily(name: string, reason: string): Promise<never> {
   );
 }
 
-/** The encoder for a config.json; `null`: the model is of no kind that has one. */
+/** The encoder for a config.json; `null` if no encoder is for this kind of model. */
 export function encoderOf(config: JsonObject | null): EncoderRow | null {
   const modelType = config?.get("model_type");
   const architectures = config?.get("architectures");

@@ -1,4 +1,5 @@
-// The encoders with sentences of our own in place of the vendors', and what models of their families write.
+// The encoders with sentences of our own in place of the vendors', and output of models of their
+// families.
 
 import { addAllFormats } from "../../parsers/all-formats.ts";
 import { encoderOf } from "./encoder-table.ts";
@@ -68,7 +69,7 @@ function sample(calls: string, call: string, parameter: string): FamilySample {
 export const encoderSamples: Readonly<Record<string, FamilySample>> = {
   "deepseek-v3.2": {
     ...sample("function_calls", "invoke", "parameter"),
-    // It thinks only where it is told to.
+    // Thinks only if requested.
     thought: "<think>I should look.</think>Hello!",
     needsCallBeforeResults: true,
     countsResults: true,

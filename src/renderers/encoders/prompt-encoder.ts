@@ -1,5 +1,6 @@
-// What encoders have in common: they write segments as a compiled chat template does, refuse with the same error, and take the
-// instruction sentences of a vendor from the user's files. The formats themselves are in the files beside this one.
+// Shared parts of encoders: they write segments as a compiled chat template does, refuse with the
+// same error, and take the instruction sentences of a vendor from the user's files. The formats
+// themselves are in the other files of this folder.
 
 import { finish, type Steps } from "../../lib/steps.ts";
 import { PythonError } from "../../python-semantics/index.ts";
@@ -15,13 +16,19 @@ import type { RendererFamily } from "../renderer-family.ts";
 
 /** Instruction sentences of a vendor, which are never part of the package. */
 export type VendorSentences = {
-  /** By the name of the constant in the vendor's Python module; `NAME.key` for one of a dict. */
+  /**
+   * Sentences by the name of the constant in the vendor's Python module; `NAME.key` for an entry of
+   * a dict.
+   */
   readonly texts: ReadonlyMap<string, string>;
-  /** Where they are looked for, from the model folder. */
+  /** Files that are searched for them, from the model folder. */
   readonly files: readonly string[];
 };
 
-/** Makes an encoder. `encode` writes one conversation; what it throws becomes a `ChatTemplateError`. */
+/**
+ * Makes an encoder. `encode` writes one conversation; errors that it throws become a
+ * `ChatTemplateError`.
+ */
 export function createEncoder(options: {
   readonly family: RendererFamily;
   /** Template variables that `encode` reads, in order. */
@@ -97,8 +104,8 @@ export function sentence({ texts, files }: VendorSentences, name: string): strin
 }
 
 /**
- * A sentence with its `{fields}` filled in, as Python's `str.format` does: in pieces, so that a caller can tell its own text from
- * what was filled in. Refuses a field that is not given.
+ * A sentence with its `{fields}` filled in, as Python's `str.format` does: in pieces, so that a
+ * caller can tell its own text from the values. Refuses a field that is not given.
  */
 export function formatSentence(
   text: string,
@@ -119,7 +126,10 @@ export function formatSentence(
   return [...pieces, { field: null, text: text.slice(end) }];
 }
 
-/** A message as an encoder reads it, and its place among those that were given; `null` for one that the encoder added. */
+/**
+ * A message as an encoder reads it, and its place among the given ones; `null` for one that the
+ * encoder added.
+ */
 export type PlacedMessage = { readonly place: number | null; readonly role: string; readonly wire: JsonObject };
 
 /** Messages with their places. Refuses anything but objects with a role. */
@@ -131,7 +141,10 @@ export function placedMessages(messages: readonly JsonValue[]): PlacedMessage[] 
   });
 }
 
-/** A text of a message; "" for null and for none. Refuses anything else: these models read text only. */
+/**
+ * A text of a message; "" if it is null or absent. Refuses anything else: these models read only
+ * text.
+ */
 export function textOf(wire: JsonObject, key: string): string {
   const value = wire.get(key) ?? null;
   if (value === null) return "";
@@ -140,7 +153,7 @@ export function textOf(wire: JsonObject, key: string): string {
 
 export type WrittenCall = { readonly id: string; readonly name: string; readonly arguments: JsonValue };
 
-/** The calls of an assistant message. Refuses what is not shaped as calls. */
+/** The calls of an assistant message. Refuses values that are not shaped as calls. */
 export function callsOf(wire: JsonObject): readonly WrittenCall[] {
   const calls = wire.get("tool_calls") ?? [];
   if (!Array.isArray(calls)) return refuse("TypeError", "the tool_calls of a message are not a list");
@@ -155,7 +168,7 @@ export function callsOf(wire: JsonObject): readonly WrittenCall[] {
   });
 }
 
-/** The functions of tools; empty when there are none. Refuses what is not shaped as tools. */
+/** The functions of tools; empty if there are none. Refuses values that are not shaped as tools. */
 export function functionsOf(tools: JsonValue): readonly JsonValue[] {
   if (tools === null) return [];
   if (!Array.isArray(tools)) return refuse("TypeError", "the tools are not a list");
@@ -171,7 +184,7 @@ export function argumentsObject(value: JsonValue): JsonObject {
   return read instanceof Map ? read : refuse("ValueError", "the arguments of a tool call are not a JSON object");
 }
 
-/** Whether Python takes a variable as true. */
+/** True if Python takes the variable as true. */
 export function isTruthy(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === false || value === "" || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;

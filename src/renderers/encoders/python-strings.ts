@@ -1,12 +1,13 @@
-// The constants of a Python module that are strings, read without running it. Not an interpreter: what is not a string literal, or a
-// dict of string literals, is passed over.
+// The constants of a Python module that are strings, read without running it. Not an interpreter:
+// anything except a string literal, or a dict of string literals, is skipped.
 
 import { PythonError } from "../../python-semantics/index.ts";
 import { unescapeString } from "../../python-semantics/tokens.ts";
 
 /**
- * Strings by the names that the module's top level gives them; `NAME.key` for those of a dict. Literals that stand beside one
- * another are one string. Of two assignments of a name the first counts. Never throws.
+ * Strings by the names that the module's top level gives them; `NAME.key` for those of a dict.
+ * Adjacent literals are one string. If a name is assigned twice, the first assignment counts. Never
+ * throws.
  */
 export function pythonStrings(source: string): ReadonlyMap<string, string> {
   const strings = new Map<string, string>();
@@ -27,7 +28,7 @@ export function pythonStrings(source: string): ReadonlyMap<string, string> {
 }
 
 class Reader {
-  /** Where the next character is read. */
+  /** Offset of the next character to read. */
   at: number;
   readonly #source: string;
 
@@ -36,7 +37,7 @@ class Reader {
     this.at = at;
   }
 
-  /** Literals beside one another, perhaps in parentheses; `null`: something else. */
+  /** Reads adjacent literals, perhaps in parentheses; `null` for anything else. */
   readString(): string | null {
     const isOpen = this.#take(/\(/y) !== null;
     let text: string | null = null;
@@ -47,12 +48,12 @@ class Reader {
       text = (text ?? "") + literal;
       this.#take(/[ \t]*/y);
     }
-    // What a string is added to is not read.
+    // A string that is part of a larger expression is not read.
     if (isOpen ? this.#take(/\)/y) === null : this.#take(/[ \t]*(?=[\r\n#,}]|$)/y) === null) return null;
     return text;
   }
 
-  /** The entries of a dict of strings; `null`: something else. */
+  /** Reads the entries of a dict of strings; `null` for anything else. */
   readDict(): readonly (readonly [string, string])[] | null {
     if (this.#take(/\{/y) === null) return null;
     const entries: [string, string][] = [];
@@ -86,7 +87,7 @@ class Reader {
     }
   }
 
-  /** White space and comments. */
+  /** Skips white space and comments. */
   #skip(): void {
     this.#take(/(?:\s|#[^\n]*)*/y);
   }
@@ -99,7 +100,7 @@ class Reader {
   }
 }
 
-/** The rest of a literal, by its quote. */
+/** Patterns for the rest of a literal, by its quote. */
 const bodies = {
   "'''": /((?:[^\\]|\\[^])*?)'''/y,
   '"""': /((?:[^\\]|\\[^])*?)"""/y,

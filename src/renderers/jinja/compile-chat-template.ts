@@ -25,10 +25,11 @@ import { Layout, Symbols } from "./scope.ts";
 import { analyzeBody, compileBody } from "./statement.ts";
 
 /**
- * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile ("TemplateSyntaxError",
- * "TemplateAssertionError") or that uses what is not supported here ("unsupported"). What it returns throws one where the
- * Jinja program raises, and "limit" for a template that takes more than `run.ts` allows. `timeoutMs`: for compiling, and for
- * each rendering.
+ * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile
+ * ("TemplateSyntaxError", "TemplateAssertionError") or that uses an unsupported feature
+ * ("unsupported"). The returned function throws one if the Jinja program raises, and "limit" for a
+ * template that takes more than `run.ts` allows. `timeoutMs`: for compiling, and for each
+ * rendering.
  */
 export function compileChatTemplate(
   template: string,
@@ -50,7 +51,7 @@ export function compileChatTemplate(
   return Object.assign(render, { inSteps, variables });
 }
 
-/** What a rendering may take longer for each message and call: ten times what one takes. */
+/** Additional time for a rendering, per message and call: ten times what one takes. */
 const timePerItemMs = 1;
 
 function itemsIn({ messages }: TemplateInput): number {
@@ -62,7 +63,9 @@ function itemsIn({ messages }: TemplateInput): number {
   return items;
 }
 
-/** A rendering changes nothing, so one that turns out to be long is started again, by the clock. */
+/**
+ * A rendering has no side effects, so one that turns out to be long is started again with a clock.
+ */
 function executeBounded<T>(execute: () => T, timeoutMs: number): T {
   try {
     return withAllowance(unwatchedOperations, execute);
@@ -72,7 +75,10 @@ function executeBounded<T>(execute: () => T, timeoutMs: number): T {
   }
 }
 
-/** As at once, the clock running in the steps alone: others that are served between them take no time of this rendering's. */
+/**
+ * Renders in steps. The clock runs only during steps, so work for others between them does not
+ * count against this rendering.
+ */
 function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: number): Steps<readonly TemplateSegment[]> {
   try {
     return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => finish(program(input).steps)));
@@ -91,7 +97,10 @@ function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: numbe
   }
 }
 
-/** With errors in the terms of templates; a stack that nesting has used up is one of them. */
+/**
+ * Runs a function and reports its errors in the terms of templates; a stack that nesting has used
+ * up is one of them.
+ */
 function guarded<T>(timeoutMs: number, run: () => T): T {
   try {
     return run();
@@ -107,10 +116,10 @@ function renderError(kind: string, reason: string): ChatTemplateError {
   return new ChatTemplateError(kind, `Cannot render the conversation with this chat template: ${reason}.`);
 }
 
-/** One rendering of a template, not begun. */
+/** One rendering of a template, not yet started. */
 type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
 
-/** What a template is always given, and so is no variable of the caller's. */
+/** Variables that every template is given, so they are not variables of the caller. */
 const conversationVariables: ReadonlySet<string> = new Set(["messages", "tools", "add_generation_prompt"]);
 
 function compileProgram(template: string): { readonly program: Program; readonly variables: readonly string[] } {

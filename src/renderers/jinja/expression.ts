@@ -1,5 +1,5 @@
-// Expressions, one function each: which variables it reads, and what it computes. Read first, and compiled to a function of a
-// frame later, when it is known which variables its names mean.
+// Expressions, one function each: the variables it reads, and the value it computes. First read,
+// then compiled to a function of a frame, once it is known which variables its names mean.
 
 import {
   applySign,
@@ -34,14 +34,17 @@ import { type Evaluate, type Frame, maxIntegerBits, read } from "./run.ts";
 import { nameTarget, type Scope, type Target, tupleTarget } from "./scope.ts";
 import { hasTest, runTest } from "./tests.ts";
 
-/** What a part of a template reads. A tree, and not a list of names at every part: a hostile template nests thousands. */
+/**
+ * Variables that a part of a template reads. A tree, not a list of names at every part, because a
+ * hostile template nests thousands.
+ */
 export type Reading = {
-  /** The variable that it reads by itself; `null`: none. */
+  /** The variable that the part itself reads; `null` if none. */
   readonly name: string | null;
   readonly parts: readonly Reading[];
 };
 
-/** Variables that are read, in the order in which they are written. */
+/** Names of the variables that are read, in the order of the template. */
 export function namesIn(readings: readonly Reading[]): ReadonlySet<string> {
   const names = new Set<string>();
   const open = readings.toReversed();
@@ -54,7 +57,7 @@ export function namesIn(readings: readonly Reading[]): ReadonlySet<string> {
 
 export type Expression = Reading & {
   readonly compile: (scope: Scope) => Evaluate;
-  /** As something to assign to; `null` where it cannot be. */
+  /** The expression as the target of an assignment; `null` if it cannot be one. */
   readonly target: Target | null;
   /** The parts of a call; `null` for other expressions. */
   readonly call: Call | null;
@@ -227,7 +230,7 @@ const ordered =
   (left, right) =>
     isOrdered(operator, left, right);
 
-/** What can stand between two operands, and "not in", which is two tokens. */
+/** Operators that compare two operands, and "not in", which is two tokens. */
 export const comparisons: Readonly<Record<string, Compare>> = {
   "==": pythonEquals,
   "!=": (left, right) => !pythonEquals(left, right),
@@ -239,7 +242,7 @@ export const comparisons: Readonly<Record<string, Compare>> = {
   "not in": (left, right) => !contains(right, left),
 };
 
-/** Integers of templates are small; Python's would only be bounded by the time they take. */
+/** Integers of templates are small; in Python only time limits them. */
 const smallIntegers: IntegerBudget = {
   spend(bits) {
     if (bits > maxIntegerBits) throw limitError(`it computes an integer of more than ${maxIntegerBits} bits`);
@@ -267,7 +270,7 @@ function charged<T extends PythonValue>(frame: Frame, value: T): T {
   return value;
 }
 
-/** Throws for a filter that there is not. */
+/** Throws for a filter that does not exist. */
 export function filterUse(name: string, args: Arguments): FilterUse {
   const compile = (operand: Evaluate, scope: Scope): Evaluate => {
     const filter = filters.get(name);

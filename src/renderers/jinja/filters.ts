@@ -1,4 +1,4 @@
-// Every filter of Jinja that is built, by name, and the names of those that are not.
+// Every filter of Jinja that is implemented, by name, and the names of the others.
 
 import {
   bindArguments,
@@ -62,7 +62,7 @@ import {
 } from "./sequence-filters.ts";
 import { runTest } from "./tests.ts";
 
-/** `soft_str(value)`: as `str`, but Markup stays Markup. */
+/** `soft_str(value)`: like `str`, but Markup stays Markup. */
 function softTextOf(value: PythonValue): TracedText {
   return value instanceof TracedText ? value : textOf(value);
 }
@@ -79,9 +79,11 @@ function titleText(text: string): string {
   return words.join("");
 }
 
-/** Lines after the first, and only those that hold something, unless requested otherwise. */
+/**
+ * Indents the lines after the first, and only lines that are not blank, unless requested otherwise.
+ */
 const indent: BoundFilter = (value, width = 4, first = false, isBlankIncluded = false) => {
-  // Jinja adds a line end first, which a list takes and then is no text.
+  // Jinja first adds a line end, which a list accepts, but the result is not a text.
   if (value instanceof PythonList) throw new PythonError("AttributeError", "a list has no lines");
   const text = calculate("+", value, templateText("\n")) as TracedText;
   const isText = width instanceof TracedText;
@@ -114,7 +116,7 @@ const format: Filter = (value, { positional, named }) => {
   return formatPercent(softTextOf(value), named.size > 0 ? PythonDict.named(named) : new PythonTuple(positional));
 };
 
-/** Never fails on a text: what is no number gives the default. */
+/** Never fails on a text: a text that is not a number gives the default. */
 const integer: BoundFilter = (value, otherwise = 0, base = 10) => {
   if (value instanceof Undefined) throw value.error;
   if (value instanceof TracedText) {
@@ -186,7 +188,7 @@ function separatorPair(separators: PythonValue): readonly [string, string] {
   throw typeError("tojson takes two strings as separators");
 }
 
-/** Starts with the first item that is read; a false value has none, and nothing else is looked at. */
+/** Starts when the first item is read; a false value has no items and is not inspected further. */
 function lazily(value: PythonValue, start: (source: PythonIterator) => () => PythonValue | undefined): PythonIterator {
   let next: (() => PythonValue | undefined) | null = null;
   return new PythonIterator(() => {
@@ -294,17 +296,20 @@ const rows: readonly FilterRow[] = [
 
 export const filters: ReadonlyMap<string, Filter> = new Map(rows.map((row) => [row[0], filterOf(row)]));
 
-/** A row without parameters takes whatever arguments there are. */
+/** A row without parameters accepts any arguments. */
 function filterOf(row: FilterRow): Filter {
   if (row.length === 2) return row[1];
   const [name, parameters, apply] = row;
   const names = parameters.map((parameter) => parameter.replace("?", ""));
   const required = parameters.filter((parameter) => !parameter.endsWith("?")).length;
-  // What is left out is `undefined`, which the defaults of `apply` replace.
+  // Omitted arguments are `undefined`, which the defaults of `apply` replace.
   return (value, args) => apply(value, ...(bindArguments(name, args, names, required) as readonly PythonValue[]));
 }
 
-/** Filters that Jinja has and we have not: made for web pages, or random. A template that names one is refused. */
+/**
+ * Filters of Jinja that are not implemented: made for web pages, or random. A template that names
+ * one is refused.
+ */
 export const unsupportedFilters: ReadonlySet<string> = new Set([
   "filesizeformat",
   "pprint",

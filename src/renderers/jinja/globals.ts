@@ -1,4 +1,4 @@
-// The functions that every template finds: Jinja's own, and the two that transformers adds.
+// The functions that every template is given: Jinja's own, and the two that transformers adds.
 
 import {
   bindArguments,
@@ -25,10 +25,13 @@ import {
 import { ChatTemplateError } from "../chat-template.ts";
 import { formatTime, parseLocalTime } from "./strftime.ts";
 
-/** The sandbox lets no longer range be made. */
+/** The longest range that the sandbox allows. */
 const maxRange = 100_000;
 
-/** `now` is what `strftime_now` writes: local time, ISO without a zone; `null` makes it raise "no-clock". */
+/**
+ * `now` is the time that `strftime_now` writes: local, ISO without a zone; `null` makes it raise
+ * "no-clock".
+ */
 export function templateGlobals(now: string | null): Map<string, PythonValue> {
   return new Map<string, PythonValue>([
     ["range", new Callable("range", makeRange)],

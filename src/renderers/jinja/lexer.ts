@@ -22,12 +22,12 @@ export type Token = {
   readonly value: string;
 };
 
-/** What Jinja raises for a template that it cannot compile. */
+/** The error that Jinja raises for a template that it cannot compile. */
 export function syntaxError(what: string): ChatTemplateError {
   return new ChatTemplateError("TemplateSyntaxError", `Cannot read the chat template: ${what}.`);
 }
 
-/** For what Jinja would compile and we do not. */
+/** The error for syntax that Jinja compiles and we do not. */
 export function unsupportedSyntax(what: string): ChatTemplateError {
   return new ChatTemplateError("unsupported", `Cannot use the chat template: ${what} is not supported.`);
 }
@@ -42,7 +42,7 @@ const expressionEnd = new RegExp(`-\\}\\}${s}|\\}\\}`, "y");
 const blank = new RegExp(`^[${whitespaceClass}]+$`);
 
 const space = new RegExp(`[${whitespaceClass}]*`, "y");
-/** The first that matches is the token. */
+/** Patterns of tokens; the first that matches wins. */
 const tokenPatterns: readonly (readonly [Token["type"], RegExp])[] = [
   ["float", /(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?e[+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)/iy],
   ["integer", /0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|[1-9](?:_?\d)*|0(?:_?0)*/iy],
@@ -51,7 +51,7 @@ const tokenPatterns: readonly (readonly [Token["type"], RegExp])[] = [
   ["operator", /\/\/|\*\*|[=!><]=|[-+~*/%()[\]{}=.:|,><;]/y],
 ];
 
-/** Brackets within brackets; Python's own parser of Jinja gives up earlier still. */
+/** Limit on nested brackets; Python's own parser of Jinja gives up even earlier. */
 const maxNesting = 200;
 
 /** Throws a `ChatTemplateError` where Jinja raises a syntax error. */
@@ -98,7 +98,9 @@ function matchAt(pattern: RegExp, source: string, offset: number): RegExpExecArr
   return pattern.exec(source);
 }
 
-/** Text before a tag: `-` takes its white space away, and a block tag the blanks before it on its line. */
+/**
+ * Text before a tag: `-` removes its white space, and a block tag the blanks before it on its line.
+ */
 function stripBefore(text: string, sign: string | undefined, startsLine: boolean | null): string {
   if (sign === "-") return pythonRstrip(text);
   if (sign === "+" || startsLine === null) return text;
@@ -106,7 +108,7 @@ function stripBefore(text: string, sign: string | undefined, startsLine: boolean
   return (lineStart > 0 || startsLine) && blank.test(text.slice(lineStart)) ? text.slice(0, lineStart) : text;
 }
 
-/** Adds the tokens of a tag and returns the offset behind it. */
+/** Adds the tokens of a tag and returns the offset after it. */
 function readTag(source: string, tokens: Token[], start: number, tagEnd: RegExp): number {
   const open: string[] = [];
   let offset = start;
@@ -179,7 +181,7 @@ function decodeOther(character: string): string {
   return code <= 0xffff ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-/** A place in a row of tokens, and what stands there. Operators and names are known by their values alone. */
+/** A cursor in a list of tokens. Operators and names are recognised only by their values. */
 export class TokenCursor {
   readonly #tokens: readonly Token[];
   #at = 0;

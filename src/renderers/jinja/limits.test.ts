@@ -71,7 +71,7 @@ describe("a hostile template is stopped, not the process", () => {
     const input = { messages: [], tools: null, addGenerationPrompt: false, kwargs: new Map(), context };
     const message = "Cannot render the conversation with this chat template: it takes more than 0.3 seconds.";
     expect(() => hostile(input)).toThrow(expect.objectContaining({ kind: "limit", message }));
-    // What was interrupted leaves nothing behind.
+    // An interrupted rendering does not affect the next one.
     expect(segmentsText(compileChatTemplate("{{ 1 + 1 }}")(input))).toBe("2");
   });
 

@@ -24,7 +24,10 @@ import {
 const listChanges = new Set(["append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"]);
 const dictChanges = new Set(["clear", "pop", "popitem", "setdefault", "update"]);
 
-/** Names that Python objects have and the sandbox hides: those of every object, and those of texts and containers. */
+/**
+ * Names that Python objects have and the sandbox hides: those of every object, and those of strings
+ * and containers.
+ */
 const internal = new RegExp(
   `^__(?:${[
     "class|doc|init|init_subclass|new|dir|repr|str|format|hash|sizeof|reduce|reduce_ex|subclasshook",
@@ -52,8 +55,8 @@ export function getItem(object: PythonValue, key: PythonValue): PythonValue {
 }
 
 /**
- * What `getattr(object, name)` gives; `undefined` when there is no such attribute. What would change a list or dict, and what
- * is private, is there but hidden: using it raises "security".
+ * The result of `getattr(object, name)`; `undefined` if the attribute does not exist. Methods that
+ * change a list or dict, and private attributes, exist but are hidden: using one raises "security".
  */
 export function pythonAttribute(object: PythonValue, name: string): PythonValue | undefined {
   if (isHidden(object, name)) {

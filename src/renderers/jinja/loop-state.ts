@@ -1,5 +1,5 @@
-// The variable `loop`. It looks one item ahead only when that is requested, and counts an iterator's items only for a length,
-// as Jinja's does: a lazy filter may raise later than one would think.
+// The variable `loop`. It reads one item ahead only if requested, and counts an iterator's items
+// only for a length, like Jinja's: a lazy filter may therefore raise later than expected.
 
 import {
   Callable,
@@ -19,14 +19,14 @@ export class LoopState extends PythonObject {
   readonly typeName = "LoopContext";
   readonly #depth0: number;
   readonly #recurse: ((iterable: PythonValue) => PythonValue) | null;
-  /** All items, where they are available; else they come one by one. */
+  /** All items, if they are available; else they are read one by one. */
   #items: readonly PythonValue[] | null;
   readonly #iterator: PythonIterator | null;
   #taken = 0;
   #index0 = -1;
   #before: PythonValue | undefined;
   #current: PythonValue | undefined;
-  /** The next item, when it has been looked at; `undefined` in the box at the end. */
+  /** The next item, if it has been read ahead; `item` is `undefined` at the end. */
   #ahead: { readonly item: PythonValue | undefined } | null = null;
   #lastChanged: readonly PythonValue[] | null = null;
 
@@ -46,7 +46,10 @@ export class LoopState extends PythonObject {
     changed: (loop) => new Callable("changed", ({ positional }) => loop.#hasChanged(positional)),
   };
 
-  /** Throws a "TypeError" for what cannot be looped over. `recurse` renders a deeper level of a recursive loop. */
+  /**
+   * Throws a "TypeError" for a value that cannot be looped over. `recurse` renders a deeper level
+   * of a recursive loop.
+   */
   constructor(iterable: PythonValue, depth0 = 0, recurse: ((iterable: PythonValue) => PythonValue) | null = null) {
     super();
     this.#items = sizedItems(iterable);
@@ -89,7 +92,7 @@ export class LoopState extends PythonObject {
   }
 
   #countAll(): number {
-    // Those already taken are never requested again.
+    // Items that were taken already are never requested again, so `null` stands in for them.
     this.#items ??= [...Array.from<PythonValue>({ length: this.#taken }).fill(null), ...itemsOf(this.#iterator)];
     return this.#items.length;
   }

@@ -47,10 +47,10 @@ export const constants: ReadonlyMap<string, boolean | null> = new Map([
 ]);
 
 export type TupleOptions = {
-  /** Whether `x if y` may stand in it; default true. */
+  /** True if the tuple may contain `x if y`; default true. */
   readonly isConditional?: boolean;
   readonly isParenthesized?: boolean;
-  /** Only names, and tuples of them. */
+  /** True if it may contain only names, and tuples of them. */
   readonly isTarget?: boolean;
   readonly allowsNamespace?: boolean;
   /** Names that end it. */
@@ -131,7 +131,10 @@ export class ExpressionParser extends TokenCursor {
     }
   }
 
-  /** A sign binds closer than a filter, and what hangs on its operand may also hang on the signed value. */
+  /**
+   * A sign binds closer than a filter, and a postfix of its operand may also apply to the signed
+   * value.
+   */
   #unary(allowsFilters: boolean): Expression {
     const sign = this.takes("-") ? "-" : this.takes("+") ? "+" : null;
     const operand = sign === null ? this.#primary() : signed(sign, this.#unary(false));
@@ -178,7 +181,7 @@ export class ExpressionParser extends TokenCursor {
     return [key, this.expression()];
   }
 
-  /** Items between commas, the last of which may be followed by nothing. */
+  /** Items between commas; a trailing comma is allowed. */
   #listed<T>(end: string, read: () => T): T[] {
     const items: T[] = [];
     while (!this.takes(end)) {
@@ -256,7 +259,10 @@ export class ExpressionParser extends TokenCursor {
     return { isNegated, name: this.#dottedName(), args: this.#testArguments() };
   }
 
-  /** A parenthesized list, or one operand with what hangs on it. Any name is an operand but these three. */
+  /**
+   * A parenthesized list, or one operand with its postfixes. Any name is an operand except these
+   * three.
+   */
   #testArguments(): Arguments {
     if (this.sees("(")) return this.#arguments();
     const isOperand =

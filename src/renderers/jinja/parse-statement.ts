@@ -129,7 +129,7 @@ class TemplateParser extends ExpressionParser {
     return ifStatement(test, body, otherwise);
   }
 
-  /** What stands between commas in the rest of a tag. */
+  /** Reads the comma-separated items in the rest of a tag. */
   #separated<T>(read: () => T): T[] {
     const items: T[] = [];
     while (this.peek().type !== "end") {

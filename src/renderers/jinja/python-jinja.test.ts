@@ -6,7 +6,8 @@ import { type JsonObject, type JsonValue, parseJson } from "../../python-semanti
 import { ChatTemplateError, segmentsText } from "../chat-template.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";
 
-// Small templates, one construct of Jinja or Python each, and what the reference made of them; the first line says how.
+// Small templates, one construct of Jinja or Python each, with the output of the reference; the
+// first line gives the provenance.
 const lines = readFileSync(new URL("./fixtures/python-jinja.jsonl", import.meta.url), "utf8")
   .trimEnd()
   .split("\n");

@@ -1,5 +1,6 @@
-// What a template may use up. Python bounds nothing but ranges, so these bounds lie far above what conversations need: they
-// stop a hostile template, which then raises "limit", before it stops the process.
+// Limits on the resources of a template. Python limits nothing but ranges, so these limits are far
+// above the needs of conversations: they stop a hostile template, which then raises "limit", before
+// it stops the process.
 
 import {
   checkTextLength,
@@ -19,32 +20,44 @@ import {
 import { type Steps, stepItems } from "../../lib/steps.ts";
 import type { TemplateSegment } from "../chat-template.ts";
 
-/** Characters and items read or written by all operations of one rendering together: a thousand times the longest prompts. */
+/**
+ * Characters and items that all operations of one rendering read or write together: a thousand
+ * times the longest prompts.
+ */
 const maxWork = 2 ** 30;
-/** Characters of a template. Published ones have up to 40,000. */
+/** Most characters of a template. Published ones have up to 40,000. */
 export const maxTemplateLength = 2 ** 20;
-/** For compiling a template, and for one rendering. Prompts of 128,000 tokens take a twentieth of a second. */
+/**
+ * Time limit for compiling a template, and for one rendering. Prompts of 128,000 tokens take a
+ * twentieth of a second.
+ */
 export const maxTimeMs = 10_000;
 /**
  * Operations of a rendering before a clock is started: many times those of a long conversation, and no more than about a second.
  * The clock is a thread, and starting it costs more than most renderings.
  */
 export const unwatchedOperations = 2 ** 20;
-/** The same for a rendering in steps, whose first step this is: some milliseconds. */
+/** The same limit for a rendering in steps, of which this is the first step: some milliseconds. */
 export const unwatchedStep = 2 ** 16;
-/** Iterations of all loops of one rendering together: a loop over all messages within a loop over 2,800 of them. */
+/**
+ * Most iterations of all loops of one rendering together: a loop over all messages within a loop
+ * over 2,800 of them.
+ */
 const maxIterations = 2 ** 23;
-/** Macros within macros; CPython's own recursion limit stops near 250. */
+/** Most macros within macros; CPython's own recursion limit stops near 250. */
 const maxDepth = 200;
-/** Bits of an integer. */
+/** Most bits of an integer. */
 export const maxIntegerBits = 2 ** 14;
-/** Items of all lists, tuples and dicts that one rendering makes. */
+/** Most items of all lists, tuples and dicts that one rendering makes. */
 const maxAllItems = 2 ** 23;
 
-/** Characters, or characters of a template, that cost about as much as one small operation (`spend`). */
+/**
+ * Number of characters, of a string or of a template, that cost about as much as one small
+ * operation (`spend`).
+ */
 const charactersPerOperation = 64;
 
-/** Counts what an operation on a value that was looked up may have to read. */
+/** Charges for the text or the items that an operation may read of a value that was looked up. */
 export function read<T extends PythonValue | undefined>(value: T): T {
   if (value instanceof TracedText) spend(1 + value.text.length / charactersPerOperation);
   else if (value instanceof PythonList || value instanceof PythonTuple || value instanceof PythonDict)
@@ -53,7 +66,7 @@ export function read<T extends PythonValue | undefined>(value: T): T {
   return value;
 }
 
-/** What ends a statement: nothing special, or leaving the loop around it. */
+/** Continuation after a statement: the next statement, or a jump of the loop around it. */
 export type Signal = "next" | "break" | "continue";
 
 export type Evaluate = (frame: Frame) => PythonValue;
@@ -64,9 +77,9 @@ export type Execute = {
 };
 
 export class Frame {
-  /** By the slots of `Symbols`; `undefined` is not set. */
+  /** Values of variables, by the slots of `Symbols`; `undefined` if not set. */
   readonly slots: (PythonValue | undefined)[];
-  /** The frame around a macro's own. */
+  /** The frame around a macro's own frame. */
   readonly parent: Frame | null;
   readonly run: Run;
 
@@ -79,16 +92,18 @@ export class Frame {
 
 type Output = { readonly parts: TracedText[]; length: number };
 
-/** One rendering: its variables, what it has written, and what it has used up. */
+/** One rendering: its variables, its output, and the resources it has used. */
 export class Run {
   readonly variables: ReadonlyMap<string, PythonValue>;
-  /** Place of the message whose loop iteration is running; loops over messages set it. */
+  /** Place of the message of the current loop iteration; loops over messages set it. */
   message: number | null = null;
   #output: Output = { parts: [], length: 0 };
-  /** Origins of one message, by what they were before. */
+  /** Origins within one message, by their earlier origins. */
   #placed = new Map<Origin, Origin>();
   #placedMessage: number | null = null;
-  /** Of one iteration or macro call, which may run through the whole template. */
+  /**
+   * Operations charged for one iteration or macro call, which may run through the whole template.
+   */
   readonly #operations: number;
   #work = 0;
   #iterations = 0;
@@ -100,7 +115,7 @@ export class Run {
     this.#operations = 1 + templateLength / charactersPerOperation;
   }
 
-  /** Throws when all operations together have touched too much text. */
+  /** Throws if all operations together have read or written too much text. */
   work(amount: number): void {
     this.#work += amount;
     spend(1 + amount / charactersPerOperation);
@@ -110,7 +125,7 @@ export class Run {
     }
   }
 
-  /** What others have made between two steps is not this rendering's. */
+  /** Excludes items that others made between two steps from this rendering's count. */
   excludeItems(count: number): void {
     this.#itemsBefore += count;
   }
@@ -132,7 +147,10 @@ export class Run {
     }
   }
 
-  /** Writes text; what has no message of its own belongs to the one that the template is at. Throws "limit" for too much. */
+  /**
+   * Writes text; text without a message of its own belongs to the current message. Throws "limit"
+   * for too much.
+   */
   write(text: TracedText): void {
     this.work(text.text.length);
     checkTextLength((this.#output.length += text.text.length));
@@ -146,7 +164,7 @@ export class Run {
     this.#output.parts.push(new TracedText(text.text, placed));
   }
 
-  /** What `write`s within `execute` give together; they go nowhere else. */
+  /** Collects the text that `execute` writes, instead of adding it to the output. */
   capture(execute: () => unknown): TracedText {
     const outer = this.#output;
     this.#output = { parts: [], length: 0 };
@@ -158,7 +176,7 @@ export class Run {
     }
   }
 
-  /** All that was written; neighbouring segments differ in their origins. */
+  /** The whole output; neighbouring segments differ in their origins. */
   *toSegments(): Steps<TemplateSegment[]> {
     const segments: { -readonly [Key in keyof TemplateSegment]: TemplateSegment[Key] }[] = [];
     for (const [place, part] of this.#output.parts.entries()) {
@@ -189,7 +207,10 @@ export class Run {
   }
 }
 
-/** Text of one message with text of the template around them, written at once, belong to that message as a whole. */
+/**
+ * Text of one message with the template's text around it, written at once, belongs to that message
+ * as a whole.
+ */
 function soleMessage(text: TracedText): number | null {
   let sole: number | null = null;
   for (const { origin } of runsOf(text)) {

@@ -1,8 +1,10 @@
-// Which variable a name means, decided once when a template is compiled, by the rules of Jinja's own compiler: a body has its
-// own variables, starts with those around it, and what it assigns is gone when it ends. Slots instead of lookups by name.
+// Resolves names to variables, once, when a template is compiled, by the rules of Jinja's own
+// compiler: a body has its own variables, starts with those around it, and its assignments are gone
+// when it ends. Slots instead of lookups by name.
 //
-// Following those rules to the letter matters where they surprise: a name that is assigned anywhere in a body is a variable
-// of that body from its start, and a name that only branches assign may come from the caller's variables.
+// Following those rules to the letter matters where they surprise: a name that is assigned anywhere
+// in a body is a variable of that body from its start, and a name that only branches assign may
+// come from the caller's variables.
 
 import {
   itemsOf,
@@ -30,15 +32,16 @@ export class Layout {
 type Slot = { readonly layout: Layout; readonly index: number };
 
 /**
- * What a variable holds when its body begins: what it is given ("parameter"), what the caller of the template gave under this
- * name ("resolve"), what another variable holds, or nothing.
+ * Initial value of a variable when its body begins: the value it is given ("parameter"), the one
+ * that the caller of the template gave under this name ("resolve"), the value of another variable,
+ * or none.
  */
 type Load = "parameter" | "resolve" | "undefined" | Slot;
 
 export class Symbols {
   readonly layout: Layout;
   readonly #parent: Symbols | null;
-  /** Shared between the copies for branches: one slot for one name of a body. */
+  /** Slots shared between the copies for branches: one slot for one name of a body. */
   #slots = new Map<string, Slot>();
   #names = new Map<string, Slot>();
   #loads = new Map<Slot, { readonly name: string; readonly load: Load }>();
@@ -71,7 +74,10 @@ export class Symbols {
     this.#define(name, "parameter");
   }
 
-  /** Analyzes branches, each from what is known so far. What only they assign starts with what lies around. */
+  /**
+   * Analyzes branches, each from the current state. Names that only they assign start with the
+   * outer values.
+   */
   branch(analyses: readonly ((symbols: Symbols) => void)[]): void {
     const branches = analyses.map((analyze) => {
       const copy = new Symbols(this.#parent, this.layout);
@@ -109,12 +115,15 @@ export class Symbols {
     throw new Error(`The name "${name}" was not analyzed before it was compiled.`);
   }
 
-  /** The place of a variable of the body itself, for assigning to. */
+  /** The slot of a variable of the body itself, for assigning to. */
   ownSlot(name: string): number {
     return this.#slotOf(name).index;
   }
 
-  /** Reads a variable by name; one that is not set is undefined, and says its name when it is used. */
+  /**
+   * Reads a variable by name; one that is not set is undefined, and its use raises an error with
+   * its name.
+   */
   compileName(name: string): Evaluate {
     const missing = new Undefined(`"${name}" is undefined`);
     const read = this.#compileSlot(this.#slotOf(name));
@@ -124,7 +133,7 @@ export class Symbols {
     };
   }
 
-  /** Sets the variables of the body to what they start with. */
+  /** Sets the variables of the body to their initial values. */
   compileEntry(): (frame: Frame) => void {
     const entries = Array.from(this.#loads, ([{ index }, { name, load }]) => {
       if (load === "parameter") return null;
@@ -138,7 +147,7 @@ export class Symbols {
     };
   }
 
-  /** `undefined` where it is not set. */
+  /** Reads a slot; `undefined` if it is not set. */
   #compileSlot({ layout: home, index }: Slot): (frame: Frame) => PythonValue | undefined {
     let depth = 0;
     for (let { layout } = this as Symbols; layout !== home; layout = layout.parent!) depth++;
@@ -151,19 +160,19 @@ export class Symbols {
   }
 }
 
-/** Where the parts of a template are compiled. */
+/** The surroundings in which a part of a template is compiled. */
 export type Scope = {
   readonly symbols: Symbols;
-  /** In a branch an unknown filter is an error only when it is reached. */
+  /** True in a branch, where an unknown filter is an error only when it is reached. */
   readonly isSoft: boolean;
   readonly isInLoop: boolean;
 };
 
 type Assign = (frame: Frame, value: PythonValue) => void;
 
-/** What can be assigned to. */
+/** Target of an assignment. */
 export type Target = {
-  /** Notes what is assigned; as parameters, the variables of a loop's or macro's body. */
+  /** Records the assigned names; as parameters, the variables of a loop's or macro's body. */
   readonly analyze: (symbols: Symbols, isParameter: boolean) => void;
   readonly compile: (scope: Scope) => Assign;
   /** Checks, before the value is computed, that the namespaces it names exist. */

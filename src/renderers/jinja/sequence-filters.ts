@@ -1,5 +1,5 @@
-// Filters of lists, dicts and what else can be looped over, and what `attribute="a.b.0"` means to them: keys, one after the other,
-// those made of digits as numbers.
+// Filters of lists, dicts and other iterables, and the meaning of their `attribute="a.b.0"`: keys,
+// one after the other, with digits read as numbers.
 
 import {
   type CallArguments,
@@ -35,20 +35,26 @@ import {
 } from "../../python-semantics/index.ts";
 import { getItem } from "./lookup.ts";
 
-/** A filter; `args` are those after the value. Throws what Jinja throws for values and arguments that do not fit. */
+/**
+ * A filter; `args` are those after the value. Throws Jinja's errors for values and arguments that
+ * do not fit.
+ */
 export type Filter = (value: PythonValue, args: CallArguments) => PythonValue;
 
-/** One whose arguments are bound to parameters, `undefined` where left out. */
+/** A filter whose arguments are bound to parameters, `undefined` if omitted. */
 export type BoundFilter = (value: PythonValue, ...args: PythonValue[]) => PythonValue;
 
-/** A name, parameters (`?` after those that may be left out), and what it does. */
+/** A name, parameters (`?` after optional ones), and the function. */
 export type FilterRow =
   | readonly [name: string, filter: Filter]
   | readonly [name: string, parameters: readonly string[], filter: BoundFilter];
 
 export type Getter = (item: PythonValue) => PythonValue;
 
-/** Follows the path; `null` is the item itself. Where something is undefined on the way, `otherwise` stands in for it. */
+/**
+ * Follows the path; `null` is the item itself. If something on the way is undefined, `otherwise`
+ * stands in for it.
+ */
 export function attributeGetter(path: PythonValue, otherwise: PythonValue = null): Getter {
   const keys = pathKeys(path);
   return (item) =>
@@ -58,7 +64,7 @@ export function attributeGetter(path: PythonValue, otherwise: PythonValue = null
     }, item);
 }
 
-/** Strings without their case, everything else as it is. */
+/** Strings in lower case, everything else unchanged. */
 function ignoreCase(value: PythonValue): PythonValue {
   return value instanceof TracedText ? value.with(pythonLower(value.text)) : value;
 }
@@ -77,7 +83,7 @@ function pathKeys(path: PythonValue): readonly PythonValue[] {
 
 const firstItem: Filter = (value) => orUndefined(iteratorOf(value).next(), "there is no first item");
 
-/** Only what can be walked backwards has a last item: a lazy filter's result has not. */
+/** Only values that can be iterated backwards have a last item: a lazy filter's result has not. */
 const lastItem: Filter = (value) => {
   if (lengthIn(value) === null) throw typeError(`a ${pythonTypeName(value)} cannot be walked backwards`);
   return orUndefined(sizedItems(value)?.at(-1), "there is no last item");
@@ -102,7 +108,7 @@ const join: BoundFilter = (value, separator = templateText(""), attribute = null
 const pairsOf = (dict: PythonDict): PythonTuple[] =>
   Array.from(dict.entries.values(), ({ key, value }) => new PythonTuple([key, value]));
 
-/** Pairs of a dict; an error only once it is looped over. */
+/** Pairs of a dict; other values raise only when the result is iterated. */
 const dictItems: Filter = (value) =>
   PythonIterator.later(() => {
     if (value instanceof Undefined) return [];
@@ -161,7 +167,7 @@ function sortBy(
   return keyed.map(({ item }) => item);
 }
 
-/** What items are compared by. */
+/** The key that items are compared by. */
 function comparedBy(attribute: PythonValue, isCaseSensitive: PythonValue, otherwise: PythonValue = null): Getter {
   const get = attributeGetter(attribute, otherwise);
   return isTruthy(isCaseSensitive) ? get : (item) => ignoreCase(get(item));
@@ -187,7 +193,7 @@ const dictSort: BoundFilter = (value, caseSensitive = false, by = null, reverse 
 const unique: BoundFilter = (value, caseSensitive = false, attribute = null) => {
   const compared = comparedBy(attribute, caseSensitive);
   const seen = new Set<unknown>();
-  // Lazy: what cannot be looped over raises only when it is.
+  // Lazy: a value that cannot be looped over raises only on iteration.
   let source: PythonIterator | null = null;
   return new PythonIterator(() => {
     source ??= iteratorOf(value);
@@ -210,7 +216,7 @@ const extreme =
     return rest.reduce((best, item) => (isOrdered(operator, key(item), key(best)) ? item : best), first);
   };
 
-/** What `groupby` gives: a pair whose halves also have names. */
+/** Result of `groupby`: a pair whose halves also have names. */
 class GroupTuple extends PythonTuple {
   override attribute(name: string): PythonValue | undefined {
     return name === "grouper" ? this.items()[0] : name === "list" ? this.items()[1] : undefined;

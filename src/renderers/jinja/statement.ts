@@ -1,4 +1,5 @@
-// Statements, one function each: what it reads and assigns, and what it does once it is known which variables its names mean.
+// Statements, one function each: the variables it reads and assigns, and its effect, once it is
+// known which variables its names mean.
 
 import {
   Callable,
@@ -24,9 +25,9 @@ import { LoopState } from "./loop-state.ts";
 import { type Evaluate, type Execute, Frame, type Signal } from "./run.ts";
 import { Layout, nameTarget, type Scope, Symbols, type Target } from "./scope.ts";
 
-/** Its parts are all that it reads, in its bodies too. */
+/** A statement; `parts` holds all its reads, those in its bodies included. */
 export type Statement = Reading & {
-  /** Notes what it reads and assigns in the body that it stands in. */
+  /** Records its reads and assignments in the body that contains it. */
   readonly analyze: (symbols: Symbols) => void;
   readonly compile: (scope: Scope) => Execute;
 };
@@ -60,7 +61,7 @@ export function analyzeBody(statements: Body, symbols: Symbols): void {
   for (const statement of statements) statement.analyze(symbols);
 }
 
-/** As a statement that ends like any other. */
+/** Wraps a function as a statement that ends normally. */
 function plainly(run: (frame: Frame) => void): Execute {
   return (frame) => {
     run(frame);
@@ -69,19 +70,19 @@ function plainly(run: (frame: Frame) => void): Execute {
 }
 
 type InnerParts = {
-  /** What the body is given. */
+  /** Variables that the body is given. */
   readonly targets?: readonly Target[];
   readonly body?: Body;
-  /** What is read beside the body. */
+  /** Expressions that are read in addition to the body. */
   readonly reads?: readonly Reading[];
   readonly isInLoop?: boolean;
-  /** Of a macro, which has frames of its own. */
+  /** Layout of a macro, which has frames of its own. */
   readonly layout?: Layout;
 };
 
 type Inner = {
   readonly scope: Scope;
-  /** Sets the variables to what they start with. */
+  /** Sets the variables to their initial values. */
   readonly enter: (frame: Frame) => void;
   /** Aligned with the targets. */
   readonly assigns: readonly ((frame: Frame, value: PythonValue) => void)[];
@@ -102,11 +103,11 @@ function compileInner(outer: Scope, { targets = [], body = [], reads = [], ...op
 }
 
 type StatementParts = {
-  /** What is read in the body that the statement stands in. */
+  /** Expressions that are read in the body around the statement. */
   readonly reads?: readonly Reading[];
-  /** What is assigned there, after that. */
+  /** Target that is assigned in that body, after the reads. */
   readonly target?: Target;
-  /** What is read only within, in bodies with variables of their own. */
+  /** Expressions that are read only within, in bodies with variables of their own. */
   readonly within?: readonly Reading[];
   readonly compile: Statement["compile"];
 };
@@ -170,7 +171,7 @@ function compileSet(target: Target, value: Evaluate, scope: Scope): Execute {
   });
 }
 
-/** What a body writes, through filters, as a value. */
+/** Compiles a body and its filters to a value: the text that the body writes, filtered. */
 function compileCaptured(filters: readonly FilterUse[], body: Body, outer: Scope): Evaluate {
   const { scope, enter, execute } = compileInner(outer, { body, reads: filters, isInLoop: false });
   const capture = (frame: Frame): TracedText => {
@@ -264,7 +265,7 @@ function compileRecursive(parts: ForParts, scope: Scope, items: Evaluate, filter
   return plainly((frame) => frame.run.write(renderLevel(frame, items(frame), 0)));
 }
 
-/** A step for each iteration, whose own loops have steps of their own. */
+/** One step for each iteration; loops within it have steps of their own. */
 function compileLoop(
   { target, body, otherwise }: ForParts,
   scope: Scope,
@@ -285,7 +286,8 @@ function compileLoop(
       run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
       const signal = execute.steps === undefined ? execute(frame) : yield* execute.steps(frame);
       if (signal === "break") break;
-      // Jinja counts only iterations that run to their end; after none, the else branch follows.
+      // Jinja counts only iterations that run to their end; if there is none, the else branch
+      // follows.
       if (signal === "next") isAnyFinished = true;
       yield;
     }
@@ -375,7 +377,7 @@ export function loopControl(signal: "break" | "continue"): Statement {
 /** Names that a macro is given when its body uses them. */
 const specials = ["caller", "kwargs", "varargs"] as const;
 
-/** Makes the macro each time its definition is reached, over the variables of that moment. */
+/** Makes the macro each time its definition is reached, over the current variables. */
 function compileFunction(parts: FunctionParts, outer: Scope): Evaluate {
   const { name, parameters, body } = parts;
   const layout = new Layout(outer.symbols.layout);

@@ -6,7 +6,7 @@ const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", 
 const months = "January February March April May June July August September October November December".split(" ");
 const dayMs = 86_400_000;
 
-/** A time whose parts are read as if in UTC, so that no zone of the machine comes in. */
+/** A time whose parts are read as if in UTC, so that the machine's zone has no effect. */
 export type LocalTime = { readonly date: Date; readonly microseconds: number };
 
 /** Reads `YYYY-MM-DDTHH:MM:SS[.ffffff]`. Throws a "ValueError" for anything else. */
@@ -110,7 +110,7 @@ const directives: Readonly<Record<string, (parts: Parts) => Part>> = {
   W: ({ yearDay, weekday }) => [Math.floor((yearDay + 7 - ((weekday + 6) % 7)) / 7)],
   y: ({ year }) => [year % 100],
   Y: ({ year }) => [year, 1],
-  // A time without a zone has neither.
+  // A time without a zone has neither offset nor name.
   z: () => "",
   Z: () => "",
   "%": () => "%",

@@ -1,4 +1,4 @@
-// Every test of Jinja (`value is name`), by name, but for `is filter`, which the compiler answers.
+// Every test of Jinja (`value is name`), by name, except `is filter`, which the compiler answers.
 
 import {
   bindPositional,

@@ -1,5 +1,6 @@
-// A line of episodes.jsonl to an episode, in a browser and in Node alike: plain JSON with packed arrays. Numbers of tool results
-// lose their type here (1.0 is 1); what the policy wrote stands as text beside them. Not the reader of runs: see `store/`.
+// A line of episodes.jsonl to an episode, both in a browser and in Node: plain JSON with packed
+// arrays. Numbers of tool results lose their type here (1.0 is 1); the policy's own text of them is
+// kept as well. Not the reader of runs: see `store/`.
 
 import type { Episode, EpisodeSamples } from "../../core/index.ts";
 import { episodeSamples } from "../../trajectories/index.ts";
@@ -14,10 +15,10 @@ type StoredTurn = Omit<
   readonly sampledTokens: Packed;
   readonly logprobs: Packed | null;
 };
-/** As it stands in the file: turns apart, events name them. */
+/** An episode as the file stores it: turns in a list of their own, events refer to them. */
 export type StoredEpisode = Omit<ShownEpisode, "trajectory"> & { readonly turns: readonly StoredTurn[] };
 
-/** Throws a plain error for what is no episode. */
+/** Throws a plain error for a value that is not an episode. */
 export function decodeEpisode(stored: StoredEpisode): ShownEpisode {
   const lists: readonly unknown[] = [stored.turns, stored.events, stored.messages];
   if (!lists.every((list) => Array.isArray(list)) || typeof stored.task !== "object") {
@@ -45,7 +46,7 @@ function unpack({ dtype, base64 }: Packed, expected: string): ArrayBuffer {
   return base64Bytes(base64);
 }
 
-/** Bytes of base64, in the order of this machine: all that browsers run on are little-endian. */
+/** Bytes of base64, in the order of this machine: all machines with browsers are little-endian. */
 export function base64Bytes(base64: string): ArrayBuffer {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native !== undefined) return native(base64).buffer;
@@ -55,7 +56,7 @@ export function base64Bytes(base64: string): ArrayBuffer {
   return bytes.buffer;
 }
 
-/** As it travels: a text, and its lengths packed. */
+/** Token text in transit: a text, and its lengths packed. */
 export type PackedText = { readonly text: string; readonly lengths: string };
 
 export function decodeText(
@@ -68,13 +69,16 @@ export function decodeText(
   return turns.map(({ observation, action }) => ({ observation: decode(observation), action: decode(action) }));
 }
 
-/** The training rows, what is in none of them, and what is wrong with either: `null` where all is right. */
+/**
+ * The training rows, the tokens in none of them, and a violation in either; `null` if all is
+ * correct.
+ */
 export type ShownSamples = EpisodeSamples & { readonly violation: string | null };
 
 /** Made by the functions that make the rows of every export, which check that no token is lost or trained twice. */
 export function samplesOf(shown: ShownEpisode): ShownSamples {
   try {
-    // They read turns and types of events, which are the same in both.
+    // The functions read only turns and types of events, which are the same in both.
     return { ...episodeSamples(shown as unknown as Episode), violation: null };
   } catch (error) {
     return { samples: [], dropped: [], violation: error instanceof Error ? error.message : String(error) };
@@ -84,7 +88,10 @@ export function samplesOf(shown: ShownEpisode): ShownSamples {
 /** An action that the task expects. */
 export type ExpectedAction = { readonly name: string; readonly arguments: PlainObject };
 
-/** Of a grade, where the environment says so: ours, the reference of τ-bench, that of τ²-bench. `null`: it does not. */
+/**
+ * Expected actions in a grade or in `info`: in our format, τ-bench's or τ²-bench's. `null` if the
+ * environment gives none.
+ */
 export function expectedActions({
   grade,
   info,
@@ -110,20 +117,26 @@ function readActions(value: PlainJson | undefined): readonly ExpectedAction[] | 
   return actions;
 }
 
-/** A record that is not as the task expects it. */
+/** A record that differs from the expected state. */
 export type StateDifference = {
   readonly record: string;
   readonly expected: string | null;
   readonly found: string | null;
 };
 
-/** What the file of another tool does not say of the episode; `null`: it is an episode of ours. */
+/**
+ * Names of facts that another tool's file does not record of the episode; `null` for an episode of
+ * ours.
+ */
 export function notRecorded({ info }: Pick<ShownEpisode, "info">, { kind }: Pick<RunFacts, "kind">): string[] | null {
   if (kind !== "file") return null;
   return (asList(info["not_recorded"]) ?? []).filter((name) => typeof name === "string");
 }
 
-/** As {@link expectedActions}; `null`: the environment does not say. */
+/**
+ * Differences of the final state, read like {@link expectedActions}; `null` if the environment
+ * gives none.
+ */
 export function stateDifference({ grade }: Pick<ShownEpisode, "grade">): readonly StateDifference[] | null {
   const list = asList(grade?.info["state_difference"]);
   if (list === null) return null;

@@ -1,4 +1,4 @@
-// What the viewer's server and its page have in common. Runs in a browser.
+// Types and functions that the viewer's server and its page share. Runs in a browser.
 
 export * from "./decode.ts";
 export * from "./overlay.ts";

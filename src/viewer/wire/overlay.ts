@@ -1,5 +1,6 @@
-// A trainer's logprobs laid over the training rows of an episode: which token each belongs to, how far it is from the one that was
-// recorded when the token was sampled, and what cannot be told. For the server's counts and the page alike.
+// A trainer's logprobs laid over the training rows of an episode: the token that each belongs to,
+// its distance from the logprob that was recorded when the token was sampled, and the lines that
+// cannot be used. Shared by the server's counts and the page.
 
 import { base64Bytes, type ShownSamples } from "./decode.ts";
 import type { Difference, TrainerLines } from "./wire.ts";
@@ -8,10 +9,13 @@ export const noDifference: Difference = Object.freeze({ tokens: 0, sum: 0, large
 
 export type BranchOverlay = {
   readonly line: number;
-  /** Aligned with the tokens of the branch; NaN where the token is not trained, and where the trainer has no logprob. */
+  /**
+   * Aligned with the tokens of the branch; NaN if the token is not trained, or the trainer has no
+   * logprob.
+   */
   readonly logprobs: Float32Array;
   readonly difference: Difference;
-  /** Place in the branch of the largest difference; `null`: nothing could be compared. */
+  /** Place of the largest difference in the branch; `null` if nothing could be compared. */
   readonly largestAt: number | null;
   /** Trained tokens for which the trainer has no logprob. */
   readonly missing: number;
@@ -23,12 +27,13 @@ export type EpisodeOverlay = {
   readonly problems: readonly string[];
 };
 
-/** A logarithm of a probability is not above 0, but for rounding. */
+/** Bound for logprobs: they are not above 0, except for rounding. */
 const mostLogprob = 0.01;
 
 /**
- * A list of logprobs ends with the last token of its row, and begins where trainers let it begin: at the first action, at the second
- * token, or at the first. Any other length belongs to another row, and nothing of it is shown.
+ * A list of logprobs ends with the last token of its row, and begins where trainers begin: at the
+ * first action, at the second token, or at the first. Any other length belongs to another row, and
+ * none of it is shown.
  */
 export function overlayOf({ samples }: Pick<ShownSamples, "samples">, { rows }: TrainerLines): EpisodeOverlay {
   const branches = new Map<number, BranchOverlay>();
@@ -90,7 +95,7 @@ export function plus(one: Difference, other: Difference): Difference {
   };
 }
 
-/** As a sentence has it; `null`: nothing was compared. */
+/** A difference as a phrase; `null` if nothing was compared. */
 export function differenceText({ tokens, sum, largest }: Difference): string | null {
   if (tokens === 0) return null;
   return `mean difference ${shortNumber(sum / tokens)}, largest ${shortNumber(largest)}`;

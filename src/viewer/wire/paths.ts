@@ -1,10 +1,11 @@
-// Addresses of answers, the same for the page that asks, the server that answers and the file that brings its answers along.
+// Addresses of answers, shared by the page that requests them, the server that answers and the
+// exported file that holds its answers.
 
 import { wellFormed } from "../../lib/visible-text.ts";
 
 export type PathValue = string | number | boolean | null | undefined;
 
-/** `api/<name>?...`: names in their order, without what is empty. */
+/** `api/<name>?...`: values in their order, without empty ones. */
 export function apiPath(name: string, values: Readonly<Record<string, PathValue>> = {}): string {
   const query = new URLSearchParams();
   for (const key of Object.keys(values).sort()) {

@@ -1,5 +1,5 @@
-// What the viewer's server tells its page: types alone, for both sides. An episode travels as its line of episodes.jsonl, so that
-// the page reads what the run wrote; see `decode.ts`.
+// Messages of the viewer's server to its page: only types, for both sides. An episode travels as
+// its line of episodes.jsonl, so that the page reads what the run wrote; see `decode.ts`.
 
 import type { Episode, Outcome } from "../../core/index.ts";
 import type { Comparison, ComparisonRow } from "../../statistics/index.ts";
@@ -25,43 +25,46 @@ export type ShownEvent = Plain<Episode["events"][number]>;
 
 /** An episode in the table. */
 export type Row = {
-  /** From 1 on, in the order in which the episodes ended. */
+  /** Number of the episode, from 1, in the order in which episodes ended. */
   readonly number: number;
   readonly id: string;
   readonly groupId: string;
   readonly taskId: string;
-  /** `null`: not recorded. */
+  /** `null` if not recorded. */
   readonly contentHash: string | null;
   readonly sampleIndex: number;
   readonly outcome: Outcome;
   readonly stopReason: string;
-  /** `boundary/code`; `null`: it did not fail. */
+  /** `boundary/code`; `null` if it did not fail. */
   readonly failure: string | null;
   readonly reward: number | null;
-  /** `null`: not recorded. */
+  /** `null` if not recorded. */
   readonly turns: number | null;
-  /** Of all turns, each counted once. `null`: the file records no tokens. */
+  /** Tokens of all turns, each counted once. `null` if the file records no tokens. */
   readonly tokens: number | null;
   readonly sampledTokens: number | null;
   /** Counts by code. */
   readonly formatErrors: Readonly<Record<string, number>>;
-  /** What the grader said, or the failure; cut, and empty where there is neither. */
+  /** The grader's log or the failure, shortened; empty if there is neither. */
   readonly sentence: string;
-  /** The grader's sentences without what differs from task to task, so that episodes share them. */
+  /**
+   * The grader's sentences without the parts that differ between tasks, so that episodes share
+   * them.
+   */
   readonly phrases: readonly string[];
-  /** Sum of what was measured; `null`: nothing was. */
+  /** Sum of the measured durations; `null` if none was measured. */
   readonly durationMs: number | null;
 };
 
 export type RunKind = "run" | "training" | "file" | "service";
 
-/** What is known of a run without its episodes. */
+/** Facts about a run without its episodes. */
 export type RunFacts = {
   readonly index: number;
   readonly name: string;
   readonly location: string;
   readonly kind: RunKind;
-  /** As run.json says it; "killed": it says "running", and its process is gone. */
+  /** Status in run.json; "killed" if that is "running" and its process is gone. */
   readonly status: string;
   readonly isLive: boolean;
   readonly startedAt: string | null;
@@ -70,24 +73,24 @@ export type RunFacts = {
   readonly model: string | null;
   readonly engine: string | null;
   readonly historyPolicy: string | null;
-  /** Episodes that the run plans; `null`: not known. */
+  /** Number of episodes that the run plans; `null` if not known. */
   readonly planned: number | null;
   readonly hasEpisodes: boolean;
   readonly hasTraining: boolean;
-  /** What the format of a file of others does not record, as sentences. */
+  /** Facts that the format of another tool's file does not record, as sentences. */
   readonly missing: readonly string[];
 };
 
 export type Interval = { readonly low: number; readonly high: number };
 
-/** How many unsuccessful episodes share a reason. */
+/** A reason that unsuccessful episodes share, and their number. */
 export type Reason = {
   readonly kind: "grade" | "format error" | "failure" | "stop reason";
   readonly label: string;
   readonly count: number;
 };
 
-/** Over the order in which episodes ended: means of up to 60 equal parts. */
+/** Course of a run in the order in which episodes ended: means of up to 60 equal parts. */
 export type Course = {
   /** Number of the last episode of each part. */
   readonly episodes: readonly number[];
@@ -98,16 +101,16 @@ export type Course = {
 
 export type Summary = {
   readonly facts: RunFacts;
-  /** Changes with every change. */
+  /** Identifier that differs after every change. */
   readonly version: string;
-  /** Episodes that were read so far, of those that are there. */
+  /** Number of episodes read so far, out of `episodes`. */
   readonly read: number;
   readonly episodes: number;
   readonly graded: number;
   readonly passed: number;
-  /** Mean over tasks; `null`: nothing was graded. */
+  /** Mean over tasks; `null` if nothing was graded. */
   readonly passRate: number | null;
-  /** At 95 %, over tasks. */
+  /** Confidence interval at 95 %, over tasks. */
   readonly interval: Interval | null;
   readonly meanReward: number | null;
   readonly tasks: number;
@@ -116,17 +119,20 @@ export type Summary = {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly reasons: readonly Reason[];
   readonly masks: MaskCheck;
-  /** `null`: no trainer's logprobs are laid over the run. */
+  /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerCheck | null;
   readonly course: Course;
 };
 
-/** Whether every sampled token is trained exactly once, or dropped for a stated reason, in each episode. */
+/**
+ * Result of the check that, in each episode, every sampled token is trained exactly once or dropped
+ * for a stated reason.
+ */
 export type MaskCheck = {
   readonly checked: number;
-  /** Episodes without tokens, as of models behind an API. */
+  /** Number of episodes without tokens, such as those of models behind an API. */
   readonly withoutTokens: number;
-  /** Numbers of the first episodes in which it is not so. */
+  /** Numbers of the first episodes that violate this. */
   readonly wrong: readonly number[];
   readonly isDone: boolean;
 };
@@ -136,34 +142,37 @@ export type TrainerLines = {
   /** Name of the file. */
   readonly file: string;
   readonly rows: readonly {
-    /** In the file, from 1 on. */
+    /** Line number in the file, from 1. */
     readonly line: number;
     readonly branch: number;
-    /** Packed as `<f4`; NaN: the trainer has none. */
+    /** Packed as `<f4`; NaN if the trainer has none. */
     readonly logprobs: string;
   }[];
 };
 
 /** Distances between a trainer's logprobs and the sampled ones. */
 export type Difference = {
-  /** How many trained tokens have both. */
+  /** Number of trained tokens that have both. */
   readonly tokens: number;
   readonly sum: number;
   readonly largest: number;
 };
 
-/** How far a trainer's logprobs are from the sampled ones, in the episodes that were read so far. */
+/** Distance of a trainer's logprobs from the sampled ones, in the episodes that were read so far. */
 export type TrainerCheck = {
   readonly file: string;
   readonly difference: Difference;
-  /** Number of the episode with the largest; `null`: nothing could be compared. */
+  /** Number of the episode with the largest difference; `null` if nothing could be compared. */
   readonly largestIn: number | null;
   /** Trained tokens for which the trainer has no logprob. */
   readonly missing: number;
-  /** How many training rows have no line that can be used, and the numbers of the first episodes with something to say. */
+  /**
+   * Number of training rows without a usable line; `problems` are the numbers of the first episodes
+   * with something to report.
+   */
   readonly bare: number;
   readonly problems: readonly number[];
-  /** Episodes that the file names and the run does not have; `null`: not known yet. */
+  /** Number of episodes that the file names and the run lacks; `null` if not known yet. */
   readonly unknown: number | null;
 };
 
@@ -172,9 +181,9 @@ export type RowPage = {
   readonly matched: number;
   readonly total: number;
   readonly rows: readonly Row[];
-  /** Only those after the row that was known. */
+  /** True if the rows are only those after the row that the page had. */
   readonly isContinued: boolean;
-  /** Episodes that are not read yet, so that a filter may miss them. */
+  /** Number of episodes that are not read yet, so that a filter may miss them. */
   readonly unread: number;
 };
 
@@ -196,7 +205,7 @@ export type EpisodePage<Line = ShownEpisode> = {
   /** Numbers of the neighbours in the run; `null` at its ends. */
   readonly previous: number | null;
   readonly next: number | null;
-  /** `null`: no trainer's logprobs are laid over the run. */
+  /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerLines | null;
   readonly episode: Line;
 };
@@ -204,7 +213,7 @@ export type EpisodePage<Line = ShownEpisode> = {
 /** The text of a run of tokens, and the UTF-16 length of each; a character of several tokens belongs to the last of them. */
 export type TokenText = { readonly text: string; readonly lengths: Uint16Array };
 
-/** Of each turn: what it observed, what it sampled. */
+/** Text of each turn: its observation and its action. */
 export type TurnText = { readonly observation: TokenText; readonly action: TokenText };
 
 export type Hit = {
@@ -221,29 +230,29 @@ export type SearchEnd = { readonly episodes: number; readonly hits: number; read
 
 /** Runs compared task by task. */
 export type ComparePage = Omit<Comparison, "rows"> & {
-  /** Where each of the compared runs stands among those that are shown. */
+  /** Index of each compared run among the runs that are shown. */
   readonly indexes: readonly number[];
   /** The sentence of each pair. */
   readonly sentences: readonly string[];
-  /** The first ones: what was lost, what was gained, then the largest differences. */
+  /** The first rows: lost tasks, gained tasks, then the largest differences. */
   readonly rows: readonly ComparisonRow[];
   readonly matched: number;
 };
 
-/** A point of a training: a step, with everything that was recorded. */
+/** A point of a training: a step, with everything that was recorded for it. */
 export type TrainingPoint = Readonly<Record<string, number | null>>;
 
 export type Training = {
   readonly facts: RunFacts;
   readonly version: string;
-  /** One sentence, and what it rests on. */
+  /** One sentence, and the signs that support it. */
   readonly verdict: { readonly level: "good" | "warning" | "bad" | "open"; readonly text: string };
   readonly signs: readonly { readonly level: "good" | "warning" | "bad"; readonly text: string }[];
   readonly steps: readonly TrainingPoint[];
-  /** Before and after, on held-out tasks; `null`: it has not ended. */
+  /** Before and after, on held-out tasks; `null` if the training has not ended. */
   readonly comparison: readonly PlainObject[] | null;
   readonly end: string | null;
 };
 
-/** An answer of the server that is no result. */
+/** The server's answer to a request that it cannot serve. */
 export type Refusal = { readonly error: string };
