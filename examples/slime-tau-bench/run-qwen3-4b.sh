@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # GRPO on tau-bench retail with slime and Qwen3-4B, rollouts by trainable-agents. Two things differ from any other run of
-# slime: the service that is started, and the functions that slime calls. docs/trainers.md says what every setting becomes.
+# slime: the service that is started, and the functions that slime calls. docs/slime.md says what every setting becomes.
 #
 # Needs: slime and Megatron-LM, two GPUs, Node >= 20.19, the checkpoint in both formats, tau-bench's data, a key of the model
 # that plays the user.

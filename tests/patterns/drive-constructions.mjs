@@ -70,7 +70,7 @@ const drives = {
   },
   "tokenizers/pre-tokenizers.js": async ({ readPreTokenizer, gpt2Pattern }) => {
     const { TokenizerJson } = await load("tokenizers/tokenizer-json.js");
-    const { chatSplitPattern } = await load("tokenizers/chat-tokenizer.js");
+    const { chatSplitPattern } = await load("tokenizers/chat-split-pattern.js");
     const json = new TokenizerJson("example");
     const parts = [
       { type: "Whitespace" },
