@@ -17,10 +17,13 @@ export function readHarmony(text: string): readonly HarmonyEvent[] {
   return withoutFiller(isMarked ? readPieces(text) : readBareHarmony(text), pythonStrip(text).endsWith("<|call|>"));
 }
 
-/** What models sometimes write on its own behind a call. */
+/** Word that models sometimes write on its own after a call. */
 const filler = "commentary";
 
-/** Drops filler behind calls, in one event or spelled out over several; blanks among its letters go with it. */
+/**
+ * Drops filler after calls, in one event or spelled out over several, with the blanks among its
+ * letters.
+ */
 function withoutFiller(events: readonly HarmonyEvent[], endsWithCall: boolean): readonly HarmonyEvent[] {
   /** Letters of the filler that may still come; `null`: none is looked for. */
   let awaited: string | null = null;
@@ -45,7 +48,7 @@ type Channel = {
   readonly maySayCalls: boolean;
   /** The block counts where the text ends before it does. */
   readonly mayStayOpen: boolean;
-  /** Text right behind the block belongs to it. */
+  /** Text directly after the block belongs to it. */
   readonly takesTrailing: boolean;
 };
 
@@ -93,7 +96,10 @@ function textBetween(text: string, pieces: readonly HarmonyPiece[], at: number):
   return pieces[at - 1]?.marker === "call" && pythonLower(bare) === filler ? "" : content;
 }
 
-/** A block from its first marker on, and the piece behind it; `null` when nothing from here on can be read. */
+/**
+ * A block from its first marker on, and the piece after it; `null` if nothing from here on can be
+ * read.
+ */
 function readBlock(
   text: string,
   pieces: readonly HarmonyPiece[],
@@ -169,7 +175,8 @@ export function splitHarmony(text: string): readonly HarmonyPiece[] {
     } else {
       const body = start + opening.length;
       add(null, start, body);
-      // What looks like a marker and is none reaches over all that stands before its "|>", markers too.
+      // Text that looks like a marker but is not one extends to its "|>", across markers in
+      // between.
       if (lastClose >= body) index = closingCut(text, cuts, index);
       add(null, body, cuts[index + 1]!);
     }
@@ -186,7 +193,7 @@ function cutsOf(text: string): readonly number[] {
 
 const isCutMarker = (tail: string): boolean => harmonyMarkers.some((marker) => marker.startsWith(tail));
 
-/** The last cut before the first "|>" behind the one at `index`. */
+/** The last cut before the first "|>" after the cut at `index`. */
 function closingCut(text: string, cuts: readonly number[], index: number): number {
   const close = text.indexOf("|>", cuts[index]! + opening.length);
   let last = index;

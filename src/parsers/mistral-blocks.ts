@@ -1,5 +1,5 @@
-// Calls with ids, as Mistral's models write them behind each `[TOOL_CALLS]`. Their parser is in `formats/mistral.ts`; renderers read
-// only the ids, for any model.
+// Calls with ids, as Mistral's models write them after each `[TOOL_CALLS]`. Their parser is in
+// `formats/mistral.ts`; renderers read only the ids, for any model.
 
 import { type JsonValue, parseJsonPrefix } from "../python-semantics/json/index.ts";
 import { pythonStrip } from "../python-semantics/index.ts";
@@ -17,7 +17,7 @@ export function writtenCallIds(text: string): readonly (string | null)[] {
   });
 }
 
-/** What stands behind one marker; `undefined` where it cannot be read. Blanks around it belong to it. */
+/** Content after one marker; `undefined` if it cannot be read. Blanks around it belong to it. */
 type Block = { readonly start: number; readonly end: number; readonly value: JsonValue | undefined };
 
 export function* readBlocks(text: string): Generator<Block> {

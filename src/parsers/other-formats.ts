@@ -20,7 +20,7 @@ export type OtherFormatOptions = {
   readonly tools: readonly Tool[];
   /** Name of the parser that read no call; the example is in its format. */
   readonly parser: string;
-  /** Whether the text is whole. JSON that lacks brackets is looked into only then. */
+  /** True if the text is complete. JSON with missing brackets is examined only then. */
   readonly isWhole: boolean;
   /** Parsers of other formats for what repair mode carries out; empty: calls in the formats of other families are found and not read. */
   readonly otherParsers: readonly ToolCallParser[];
@@ -29,15 +29,18 @@ export type OtherFormatOptions = {
 export type OtherFormat = {
   /** Code "other-format"; its detail ends with an example in the model's own format. */
   readonly problem: ParseProblem;
-  /** How it is written, phrased to follow "as". */
+  /** Form of the call, phrased to follow "as". */
   readonly form: string;
-  /** What may be carried out: all calls of a text that is nothing else. Empty where there is more than one reading. */
+  /**
+   * Calls that may be executed: all calls of a text that contains nothing else. Empty if there is
+   * more than one reading.
+   */
   readonly calls: readonly DetectedCall[];
 };
 
 /**
- * What a text calls in another format; `null` where it is no call at all. Meant for text in which the model's own parser found no call.
- * Never throws; time is linear in the text.
+ * Reads calls that are written in another format; `null` if the text is not a call at all. Meant
+ * for text in which the model's own parser found no call. Never throws; time is linear in the text.
  */
 export function readOtherFormat(text: string, options: OtherFormatOptions): OtherFormat | null {
   const { tools, parser } = options;
@@ -52,14 +55,14 @@ export function readOtherFormat(text: string, options: OtherFormatOptions): Othe
 }
 
 type Found = {
-  /** How it is written, phrased to follow "as". */
+  /** Form of the call, phrased to follow "as". */
   readonly form: string;
   readonly toolName: string;
   readonly arguments: JsonObject | null;
   readonly calls: readonly DetectedCall[];
 };
 
-// Texts that are nothing but calls as JSON, in whatever wrapping.
+// Text that contains only calls as JSON, in any wrapping.
 
 type JsonCall = { readonly name: string; readonly arguments: JsonObject };
 
@@ -103,7 +106,7 @@ function readWhole(text: string, { tools, isWhole }: OtherFormatOptions): Found 
   return { form, toolName: first.name, arguments: first.arguments, calls: isClear ? calls.map(detected) : [] };
 }
 
-/** JSON that is nearly right, without the wrapping behind it. */
+/** JSON that is nearly right, without the wrapping after it. */
 function nearJson(text: string): JsonValue {
   const end = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]")) + 1;
   if (end === 0 || !isWrapping(text.slice(end))) return null;
@@ -182,7 +185,10 @@ export const otherFormatNames: readonly string[] = spelledFormats.filter((format
 
 type Opening = { readonly format: string; readonly before: string; readonly after: string };
 
-/** What stands before and after the name in each format, without white space, in which models and templates differ. */
+/**
+ * Text before and after the name in each format, without white space, which differs between models
+ * and templates.
+ */
 const openings: readonly Opening[] = otherFormatNames.map((format) => {
   const [before = "", after = ""] = withoutBlanks(spelledCall(format, calledName)!).split(calledName);
   return { format, before, after: after[0] ?? "" };
@@ -236,7 +242,7 @@ function readForeign(
   return [];
 }
 
-/** What stands in the one code block that a text is. */
+/** Content of the code block, if a text is a single code block. */
 function withoutFence(text: string): string {
   const opening = /^```[\w-]{0,20}/.exec(text)?.[0];
   if (opening === undefined || !text.endsWith("```") || text.length < opening.length + 3) return text;
@@ -247,7 +253,7 @@ function withoutBlanks(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Whether a text that is still sampled may become nothing but a call in another format. */
+/** True if a text that is still being sampled may turn out to be only a call in another format. */
 export function mayBeOtherFormat(text: string): boolean {
   return /^\s*(?:[{[<\]`]|to=[\w.]*(?:<|$)|[A-Za-z_][\w.-]*(?:\(|$)|$)/.test(text);
 }
@@ -263,7 +269,7 @@ function findInProse(text: string, tools: readonly Tool[]): Found | null {
     if (call !== undefined) {
       return { form: "JSON beside other text", toolName: call.name, arguments: call.arguments, calls: [] };
     }
-    // What is inside of other data is data.
+    // JSON nested in other data is data, not a call.
     at = firstBracket(text, json.type === "value" ? json.end : at + 1);
   }
   return null;

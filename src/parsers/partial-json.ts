@@ -8,8 +8,9 @@ import { JsonSyntaxError, type JsonValue, parseJson, parseJsonPrefix } from "../
 const maxDepth = 490;
 
 /**
- * The value of a text that may be cut off; `undefined` for text that is no JSON even so. What is behind a complete value is dropped.
- * Throws a `PythonError` or a `JsonSyntaxError` for nesting that Python does not read.
+ * Reads the value of a text that may be truncated; `undefined` for text that is not JSON even so.
+ * Text after a complete value is dropped. Throws a `PythonError` or a `JsonSyntaxError` for nesting
+ * that Python does not read.
  */
 export function readPartialJson(text: string): JsonValue | undefined {
   return unlessRaised(["JSONDecodeError", "ValueError", "AssertionError"], () => readCompleted(text));

@@ -13,7 +13,7 @@ export type ReasoningOptions = {
 
 /** Never throws on text. */
 export interface ReasoningParser {
-  /** As SGLang names it in `--reasoning-parser`. */
+  /** Name in SGLang's `--reasoning-parser`. */
   readonly name: string;
   /** Texts that open and close reasoning; a tokenizer may have them as single tokens. */
   readonly markers: readonly string[];
@@ -36,9 +36,9 @@ export type TagReasoningFormat = {
   readonly callStart?: string;
   /** A closing tag that begins the text, white space aside, is dropped unless reasoning is forced. Default false. */
   readonly dropsStrayEnd?: boolean;
-  /** Line feeds behind the closing tag are dropped. Default false. */
+  /** Drops line feeds after the closing tag. Default false. */
   readonly dropsLineFeeds?: boolean;
-  /** Reasoning with nothing behind it, where no call opens, is content instead. Default false. */
+  /** Treats reasoning with nothing after it as content, if no call opens in it. Default false. */
   readonly speaksReasoning?: boolean;
 };
 
@@ -107,7 +107,7 @@ const nothing: ReasoningPiece = { reasoning: "", rest: "" };
 /** Knows nothing before the end. */
 export const silentStep: ReasoningStep = { push: () => nothing };
 
-/** Reasons nothing: all is rest, behind `prefix`. */
+/** Step without reasoning: all text is rest, after `prefix`. */
 export function restStep(prefix: string): ReasoningStep {
   let before = prefix;
   return {
@@ -119,7 +119,7 @@ export function restStep(prefix: string): ReasoningStep {
   };
 }
 
-/** Shows reasoning only once something stands behind it. */
+/** Shows reasoning only once text follows it. */
 function reasoningWithRest(stage: ReasoningStep): ReasoningStep {
   let held: string[] | null = [];
   return {

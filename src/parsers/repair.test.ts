@@ -9,7 +9,7 @@ const parse = (name: string, text: string, repair: boolean) => toolCallParser(na
 const good = '{"name": "get_weather", "arguments": {"city": "Rome"}}';
 const rome = { name: "get_weather", parameters: '{"city": "Rome"}', toolIndex: 0 };
 
-/** How formats with JSON in them wrap a call; `null` arguments: only the arguments are JSON. */
+/** Wrappings of a call in formats that contain JSON; `null` arguments: only the arguments are JSON. */
 const wrap = {
   qwen25: (json: string) => `Well.\n<tool_call>\n${json}\n</tool_call>`,
   hermes: (json: string) => `Well.\n<tool_call>${json}</tool_call>`,

@@ -58,7 +58,10 @@ function improve(from: Attempt, hints: FormatHints, read: (text: string) => Tool
   return null;
 }
 
-/** How far from a call the problems are: a call that ends can be mended further, one that is JSON is nearly there. */
+/**
+ * Distance of the problems from a valid call: a call that ends can be repaired further, one that is
+ * JSON is nearly valid.
+ */
 function badness(parse: ToolCallParse): number {
   const weight = ({ code }: ParseProblem): number => (code === "unterminated-call" ? 3 : code === "not-json" ? 2 : 1);
   return parse.problems.reduce((sum, problem) => sum + weight(problem), 0);
@@ -117,7 +120,7 @@ function missingClosings(text: string, { nesting }: FormatHints): string {
   return missing;
 }
 
-/** Closes the JSON that begins behind the last opening and reaches to the end of the text. */
+/** Closes the JSON that begins after the last opening and extends to the end of the text. */
 function closeJson(text: string, { nesting }: FormatHints): Rewrite | null {
   const openings = Object.keys(nesting).filter((opening) => text.includes(opening));
   const start = Math.max(-1, ...openings.map((opening) => text.lastIndexOf(opening) + opening.length));

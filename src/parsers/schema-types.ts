@@ -7,7 +7,7 @@ import { valueType } from "./typed-text.ts";
 
 const jsonTypes = ["string", "number", "integer", "boolean", "array", "object", "null"];
 const annotations = new Set("title description default examples deprecated $comment $schema $id nullable".split(" "));
-/** What only schemas of one type say. */
+/** Keywords that occur only in schemas of one type. */
 const keywords: readonly (readonly [type: string, names: readonly string[]])[] = [
   ["object", "additionalProperties dependentRequired dependentSchemas maxProperties minProperties patternProperties properties propertyNames required".split(" ")],
   ["array", "contains items maxContains maxItems minContains minItems prefixItems uniqueItems".split(" ")],

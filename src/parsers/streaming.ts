@@ -24,20 +24,22 @@ export type StreamingOptions = ToolCallParseOptions &
 export type StreamedParse = {
   readonly reasoning: string;
   readonly parse: ToolCallParse;
-  /** What was held back and still has to be shown. */
+  /** Deltas that were held back and still have to be shown. */
   readonly deltas: readonly ParseDelta[];
   /** False when something shown is not in the result: formats drop all calls for one bad one, and text before a late reasoning tag turns into reasoning. Then only the result counts. */
   readonly isAsShown: boolean;
 };
 
 /**
- * One text on its way through the parsers.
+ * Streaming pass of one text through the parsers.
  *
- * Promised: whatever the pieces, `finish` gives what the parsers give for the whole text, and the deltas, joined by kind,
- * are the same. If `isAsShown`, they join to the result: reasoning, `content` without white space at its beginning, and
- * every call's name and arguments. No delta of `push` holds a marker of the format or a beginning of one.
- * Not promised: when deltas come. A call comes once it is complete, its arguments in one piece; calls of formats that
- * mark no end, and calls close behind others, come with `finish`. Problems come with `finish` only.
+ * Promised: however the text is split, `finish` returns the result of the parsers for the whole
+ * text, and the deltas, joined by kind, are the same. If `isAsShown`, they join to the result:
+ * reasoning, `content` without white space at its beginning, and the name and arguments of every
+ * call. No delta of `push` contains a marker of the format or a beginning of one. Not promised:
+ * when deltas come. A call comes once it is complete, its arguments in one piece; calls of formats
+ * that do not mark their end, and calls that closely follow others, come with `finish`. Problems
+ * come with `finish` only.
  */
 export interface StreamingParser {
   push(text: string): readonly ParseDelta[];

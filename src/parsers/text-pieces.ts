@@ -23,7 +23,10 @@ export function* blocksBetween(text: string, opening: string, closing: string): 
   }
 }
 
-/** What follows each opening, up to its closing; for the last one up to `end` where its closing is missing. */
+/**
+ * Yields the text after each opening, up to its closing; for the last one up to `end` if its
+ * closing is missing.
+ */
 export function* openBlocks(text: string, opening: string, closing: string, end = text.length): Generator<string> {
   let rest = 0;
   for (const block of blocksBetween(text, opening, closing)) {

@@ -6,14 +6,14 @@ import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
 
 export type TolerantJson = {
   readonly value: JsonValue;
-  /** What was done, each once, phrased to follow "after"; empty for good JSON. */
+  /** Repairs that were made, each once, phrased to follow "after"; empty for valid JSON. */
   readonly repairs: readonly string[];
 };
 
 /** Deepest nesting that is read; calls nest a few levels. */
 const maxDepth = 200;
 
-/** The value, or `null` where the text is no near-miss. Never throws. */
+/** Reads the value; `null` if the text is not a near miss. Never throws. */
 export function readTolerantJson(text: string): TolerantJson | null {
   const repairs = new Set<string>();
   const value = new TolerantReader(withoutFence(pythonStrip(text), repairs), repairs).readDocument();
@@ -42,7 +42,7 @@ const scalar = /-?Infinity|[A-Za-z]+|-?[0-9][0-9eE.+-]*/y;
 class TolerantReader {
   readonly #text: string;
   readonly #repairs: Set<string>;
-  /** How many of each kind are open, so that a bracket is known to be missing or to be one too many. */
+  /** Number of open brackets of each kind, so that a missing or superfluous bracket is detected. */
   readonly #open = { "}": 0, "]": 0 };
   #at = 0;
 

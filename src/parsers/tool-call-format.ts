@@ -1,4 +1,5 @@
-// How a tool-call parser is made out of a format: the early exits, exceptions and defaults that formats share.
+// Construction of a tool-call parser from a format: the early exits, exceptions and defaults that
+// formats share.
 
 import { pythonExceptionType } from "../python-semantics/index.ts";
 import { repairCalls } from "./repair.ts";

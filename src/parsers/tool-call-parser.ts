@@ -6,16 +6,22 @@ import type { ParseProblem, Tool } from "../core/index.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
 
 export type ToolCallParse = {
-  /** What SGLang gives as content: its cut as soon as the text announces a call, even where no call came out. */
+  /**
+   * Content as SGLang returns it: truncated as soon as the text announces a call, even if no call
+   * was read.
+   */
   readonly normalText: string;
   /** Text beside the calls as the format cuts it; the whole text, untrimmed, when no call came out. Nothing is lost in it. */
   readonly content: string;
   readonly calls: readonly DetectedCall[];
-  /** Class of the Python exception that SGLang lets out; then there are no calls. `null`: none. */
+  /**
+   * Class of the Python exception that SGLang does not catch; then there are no calls. `null` if
+   * none.
+   */
   readonly raised: string | null;
   /** The format's own cut even where no call came out; `null` when an exception escaped. */
   readonly detectorNormalText: string | null;
-  /** In the order of the text. */
+  /** Problems in the order of the text. */
   readonly problems: readonly ParseProblem[];
 };
 
@@ -31,15 +37,24 @@ export type ToolCallParseOptions = {
   readonly repair?: boolean;
 };
 
-/** What streaming and repair know about a format beyond its strict reading; finished text is read without it. */
+/**
+ * Facts about a format that streaming and repair use beyond its strict reading; finished text is
+ * read without them.
+ */
 export type FormatHints = {
-  /** From the first of these on, text may turn out to be a call; streaming shows no more of it until the end. */
+  /**
+   * Strings from the first of which on the text may turn out to be a call; streaming shows no more
+   * of it until the end.
+   */
   readonly contentEnd: readonly string[];
   /** The same, but only where it begins the text. */
   readonly contentEndAtStart: readonly string[];
   /** Behind each of these a call may be complete: streaming looks for calls there. Empty: calls come at the end. */
   readonly callEnds: readonly string[];
-  /** What a call consists of, outermost first, each opening with its closing: repair adds what is missing at the end of the text. */
+  /**
+   * Parts of a call, outermost first, each opening with its closing: repair adds those that are
+   * missing at the end of the text.
+   */
   readonly nesting: Readonly<Record<string, string>>;
   /** Puts tags where strict reading requires them; `null` for formats that take them anywhere. */
   readonly straighten: ((text: string) => string) | null;
@@ -47,12 +62,12 @@ export type FormatHints = {
 
 /** Reads tool calls out of sampled text. Never throws on text. */
 export interface ToolCallParser {
-  /** As SGLang names it in `--tool-call-parser`. */
+  /** Name in SGLang's `--tool-call-parser`. */
   readonly name: string;
   /** Strings that open, close or separate calls; a tokenizer may have some of them as single tokens. */
   readonly markers: readonly string[];
   readonly hints: FormatHints;
-  /** SGLang's quick test; it alone decides its finish reason "tool_calls". */
+  /** SGLang's quick test; only this test decides its finish reason "tool_calls". */
   hasToolCall(text: string): boolean;
   parse(text: string, options: ToolCallParseOptions): ToolCallParse;
 }

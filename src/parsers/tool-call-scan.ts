@@ -1,5 +1,5 @@
-// What a format collects while it reads one text: calls and problems, and the rules that all formats with JSON share: which
-// key holds the name, which the arguments, what is dropped, what raises.
+// State of a format while it reads one text: calls and problems, and the rules that all formats
+// with JSON share: which key holds the name, which the arguments, what is dropped, what raises.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import {
@@ -34,7 +34,7 @@ const maxProblems = 64;
 export class ToolCallScan {
   readonly tools: readonly Tool[];
   readonly forwardUnknownTools: boolean;
-  /** By name; nameless tools do not count, and of equal names the last does. */
+  /** Index of each tool by name; nameless tools do not count, and among equal names the last does. */
   readonly #indices: ReadonlyMap<string, number>;
   readonly #calls: DetectedCall[] = [];
   readonly #problems: ParseProblem[] = [];
@@ -62,7 +62,10 @@ export class ToolCallScan {
     for (const call of calls) this.#calls.push(call);
   }
 
-  /** What `detect` gives; when anything in it raises, no call at all and the whole text. */
+  /**
+   * Returns the result of `detect`; if anything in it raises, there are no calls and the whole text
+   * is returned.
+   */
   allOrNothing(text: string, detect: () => string): string {
     try {
       return detect();
@@ -168,7 +171,7 @@ export class ToolCallScan {
     return this.isCallable(name, source) ? [this.call(name, dumpJson(toolArguments))] : [];
   }
 
-  /** A call as the reference's record takes it: names that are no strings are refused there. */
+  /** A call as the reference records it; the reference refuses names that are not strings. */
   call(name: JsonValue, parameters: string, toolIndex: number = this.#indexOf(name)): DetectedCall {
     if (name !== null && typeof name !== "string") {
       throw new PythonError("ValidationError", "a call's name must be a string");
@@ -239,13 +242,16 @@ export function schemaProperties(schema: JsonValue | undefined): ReadonlyMap<str
 
 const listOf = (value: JsonValue | undefined): readonly JsonValue[] => (Array.isArray(value) ? value : []);
 
-/** `parameters` as a tool's definition has them, whatever they are; `undefined` when it has none. */
+/** Value of `parameters` in a tool's definition, of any type; `undefined` if there is none. */
 export function declaredParameters(tool: Tool | undefined): JsonValue | undefined {
   const body = tool?.definition.get("function");
   return body instanceof Map ? body.get("parameters") : undefined;
 }
 
-/** What the parameters of a tool declare of one of them; `undefined`: nothing. Raises for declarations that are no objects. */
+/**
+ * Schema of one parameter in the parameters of a tool; `undefined` if it has none. Raises for
+ * declarations that are not objects.
+ */
 export function declaredSchema(parameters: JsonValue | undefined, name: string): JsonObject | undefined {
   const schema = schemaProperties(parameters).get(name);
   if (schema === undefined || schema instanceof Map) return schema;

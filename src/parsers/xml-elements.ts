@@ -126,7 +126,10 @@ class XmlReader {
 
 const unixLines = (text: string): string => text.replace(/\r\n?/g, "\n");
 
-/** The text with its references replaced; `null` where one is unknown, or stands for what is no character. */
+/**
+ * The text with its references replaced; `null` if a reference is unknown or does not stand for a
+ * character.
+ */
 function withEntities(text: string): string | null {
   const pieces: string[] = [];
   let rest = 0;

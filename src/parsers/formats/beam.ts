@@ -29,7 +29,7 @@ const parameterClosing = "</rfl:parameter>";
 type Region = {
   readonly kind: "thought" | "answer" | "call";
   readonly start: number;
-  /** Of a call. */
+  /** Tool name of a call; unused for other kinds. */
   readonly name: string;
   readonly bodyStart: number;
   readonly bodyEnd: number;
@@ -64,7 +64,7 @@ function* regionsOf(written: string, kinds: readonly Region["kind"][]): Generato
       .toSorted((left, right) => left.start - right.start || right.closer.length - left.closer.length);
     const isClosed = end!.start !== Infinity;
     at = isClosed ? end!.start + end!.closer.length : text.length;
-    // What is added belongs to a closing that fits, or to nothing.
+    // Added text belongs to a closing that fits, or to nothing.
     yield { ...first, bodyEnd: isClosed ? end!.start : written.length, end: at, isClosed };
   }
 }

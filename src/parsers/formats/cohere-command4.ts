@@ -1,5 +1,6 @@
-// Cohere's Command 4. The prompt opens the thinking; behind it stands an answer between two tags, which are dropped, or a
-// section of calls, which stays for its parser. Text that is neither is not shown. Calls are a JSON list, read as far as it goes.
+// Cohere's Command 4. The prompt opens the thinking; after it comes an answer between two tags,
+// which are dropped, or a section of calls, which stays for its parser. Text that is neither is not
+// shown. Calls are a JSON list, read as far as possible.
 
 import { JsonFloat, type JsonValue } from "../../python-semantics/json/index.ts";
 import { readPartialJson } from "../partial-json.ts";
@@ -50,7 +51,7 @@ function asStrictReader(value: JsonValue): JsonValue {
   return isRefused(value) ? value : withFloats(value);
 }
 
-/** With the flag "u", pairs are one character. */
+/** Unpaired surrogates: with the flag "u", a pair is one character and does not match. */
 const halfCharacter = /[\ud800-\udfff]/u;
 
 function isRefused(value: JsonValue): boolean {

@@ -93,7 +93,10 @@ function readParameters(tool: string, body: string, scan: ToolCallScan): Readonl
 /** References and alternatives are followed so deep. */
 const deepest = 10;
 
-/** What the schema names as its type, of alternatives the first that is not "null"; `undefined`: nothing. */
+/**
+ * Type that the schema names; among alternatives, the first that is not "null". `undefined` if none
+ * is named.
+ */
 function resolveType(schema: JsonValue | undefined, definitions: JsonObject, depth = 0): JsonValue | undefined {
   if (!(schema instanceof Map) || depth > deepest) return undefined;
   if (schema.has("type")) return schema.get("type")!;

@@ -10,7 +10,7 @@ import { blocksBetween } from "../text-pieces.ts";
 
 const token = "｜DSML｜";
 
-/** Names of the tags, behind the token that all of them bear. */
+/** Names of the tags, without the token that all of them begin with. */
 type Tags = { readonly section: string; readonly invoke: string; readonly parameter: string };
 
 function createDsmlParser(name: string, { section, invoke, parameter }: Tags): ToolCallParser {
@@ -74,7 +74,7 @@ export const deepseekv41 = createDsmlParser("deepseekv41", {
   parameter: " parameter",
 });
 
-/** Text in front of the first tag of the family, whatever tag it is. */
+/** Text before the first tag of the family, no matter which tag it is. */
 function textBeforeDsml(text: string): string {
   const at = text.indexOf(token);
   const before = text.slice(0, at);

@@ -114,7 +114,7 @@ function readPrinted(text: string, name: string, declared: ReadonlyMap<string, J
   return readTyped(text, type, floatUnlessWhole, null);
 }
 
-/** Whether a schema lists null beside other types. */
+/** True if a schema lists null beside other types. */
 function mayBeNull(schema: JsonValue): boolean {
   if (!(schema instanceof Map)) return false;
   const type = schema.get("type") ?? null;

@@ -49,7 +49,7 @@ export const gemma4 = createToolCallParser({
 type Brackets = { readonly open: "{" | "["; readonly close: string; readonly skipsStrings: boolean };
 const braces: Brackets = { open: "{", close: "}", skipsStrings: true };
 const brackets: Brackets = { open: "[", close: "]", skipsStrings: true };
-/** Of a list in a list: a bracket in a string counts, too. */
+/** Brackets of a list inside a list: a bracket in a string counts, too. */
 const innerBrackets: Brackets = { ...brackets, skipsStrings: false };
 
 const bracketMarks = { "{": /<\|"\|>|[{}]/g, "[": /<\|"\|>|[[\]]/g } as const;

@@ -54,7 +54,7 @@ function readParameters(body: string): Map<string, JsonValue> {
 
 type Element = { readonly captured: readonly string[]; readonly body: string };
 
-/** What opening tags of a pattern and the closing tag behind each enclose. */
+/** Yields the text between each opening tag that matches the pattern and the next closing tag. */
 function* elements(text: string, pattern: string, end: string): Generator<Element> {
   const header = new RegExp(pattern, "gu");
   for (let match = header.exec(text); match !== null; match = header.exec(text)) {

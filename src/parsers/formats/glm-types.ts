@@ -34,7 +34,7 @@ export function onlyType(types: Types): JsonValue {
   return types.size === 1 ? [...types][0]! : null;
 }
 
-/** Whether alternatives of the whole leave the type of some argument open. */
+/** True if alternatives in the whole schema leave the type of some argument open. */
 export function needsContext(root: JsonValue | undefined): boolean {
   const keys = new Set<string>();
   const seen = new Set<JsonValue>();
@@ -144,7 +144,7 @@ function isJsonEqual(left: PythonValue, right: JsonValue): boolean {
   return pythonEquals(left, right);
 }
 
-/** Whether the known arguments fit an alternative. */
+/** True if the known arguments fit an alternative. */
 function isCompatible(branch: JsonValue, { root, known }: Place): boolean {
   return Array.from(known ?? []).every(([key, value]) => {
     const types = typesOf(branch, { root, key, value, seen: [] });
@@ -158,7 +158,7 @@ function propertiesOf(schema: JsonObject): ReadonlyMap<string, JsonValue> {
   throw new PythonError("AttributeError", "the properties are no object");
 }
 
-/** What a local reference points to; `undefined`: there is no reference, or nothing there. */
+/** Target of a local reference; `undefined` if the schema has no reference, or it points to nothing. */
 function referenced(schema: JsonObject, root: JsonValue): JsonValue | undefined {
   const reference = schema.get("$ref");
   if (typeof reference !== "string" || (reference !== "#" && !reference.startsWith("#/"))) return undefined;

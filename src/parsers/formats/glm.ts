@@ -35,7 +35,7 @@ const newlineText = "\\\\n";
 type Call = { readonly name: string; readonly rest: string };
 
 type Variant = {
-  /** Text between and behind calls stays. */
+  /** Keeps the text between and after calls. */
   readonly withTextOutside: boolean;
   readonly readArguments: (text: string, name: string, scan: ToolCallScan) => ReadonlyMap<string, PythonValue>;
 };
@@ -75,7 +75,10 @@ export const glm47 = createGlmParser("glm47", { withTextOutside: true, readArgum
   return start === -1 ? { name: body, rest: "" } : { name: body.slice(0, start), rest: body.slice(start) };
 });
 
-/** Ling 3: GLM-4.5's calls, where a line feed behind the name may be missing and white space around it does not count. */
+/**
+ * Ling 3: GLM-4.5's calls, except that the line feed after the name may be missing and white space
+ * around the name is ignored.
+ */
 export const ling3 = createGlmParser("ling3", { withTextOutside: false, readArguments: readArguments45 }, (body) => {
   const bare = pythonLstrip(body);
   const at = bare.indexOf(keyOpening);
@@ -125,7 +128,10 @@ export const iquestQ1 = createToolCallParser({
   },
 });
 
-/** GLM-4.5: the declared type decides; what is no text becomes one where the schema declares a string. */
+/**
+ * GLM-4.5: the declared type decides; a value that is not a string becomes one if the schema
+ * declares a string.
+ */
 function readArguments45(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
   const properties = toolProperties(scan.tool(name));
   const result = new Map<string, PythonValue>();
@@ -180,7 +186,10 @@ function readDeclared(
   return isRefused ? raw : value;
 }
 
-/** What to read a value as, in turn; what Python refuses in one of these classes goes to the next. */
+/**
+ * Readings to try in turn; a value that Python refuses with one of these exception classes goes to
+ * the next.
+ */
 const readings: readonly (readonly [refusals: readonly string[], read: (text: string) => PythonValue])[] = [
   [["JSONDecodeError", "ValueError"], parseJson],
   [["JSONDecodeError", "ValueError"], parseEscapedJson],

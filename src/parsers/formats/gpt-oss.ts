@@ -53,7 +53,7 @@ export const gptOssReasoning: ReasoningParser = {
   name: "gpt-oss",
   markers: harmonyMarkers,
   hasTags: false,
-  // What a block is shows at its end only.
+  // The type of a block is known only at its end.
   startSplitting: () => silentStep,
   split: (text) => {
     const events = readHarmony(text);

@@ -122,7 +122,7 @@ function contentOf(text: string): string {
 const thought = open("think");
 const thoughtEnd = close("think");
 
-/** The prompt opens the thinking. An answer that is closed before the thinking is no thought. */
+/** The prompt opens the thinking. An answer that is closed before the thinking is not reasoning. */
 export const kimiK3Reasoning: ReasoningParser = {
   name: "kimi_k3",
   markers: [thought, thoughtEnd],

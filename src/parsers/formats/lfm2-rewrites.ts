@@ -64,7 +64,7 @@ function* piecesOf(source: string): Generator<Piece> {
   }
 }
 
-/** The place behind the quote that ends a string whose content begins at `start`. */
+/** Position after the quote that ends a string whose content begins at `start`. */
 function stringEnd(source: string, start: number, quote: '"' | "'"): number {
   const ends = stringEnds[quote];
   ends.lastIndex = start;
@@ -76,7 +76,7 @@ function stringEnd(source: string, start: number, quote: '"' | "'"): number {
 
 const controls: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\x00" };
 
-/** Raw control characters in strings as escapes; one behind a backslash belongs to it. */
+/** Escapes raw control characters in strings; one that follows a backslash belongs to it. */
 function escapeControls(source: string): string {
   return Array.from(piecesOf(source), ({ isString, text }) =>
     isString ? text.replaceAll(/\\[^]|[\n\r\t\0]/g, (found) => controls[found] ?? found) : text,
@@ -159,8 +159,9 @@ function mayClose(source: string, quoteAt: number): boolean {
 }
 
 /**
- * Escapes quotes inside the first string that its next quote cannot end, up to the only quote that makes the whole parse; `null`: there
- * is no such string, or no such quote, or several.
+ * Escapes quotes inside the first string that its next quote cannot end, up to the only quote that
+ * makes the whole source parse. `null` if there is not such a string, or not exactly one such
+ * quote.
  */
 function escapeInnerQuotes(source: string, budget: ParseBudget): string | null {
   let start = 0;
@@ -175,7 +176,7 @@ function escapeInnerQuotes(source: string, budget: ParseBudget): string | null {
   return null;
 }
 
-/** Whether the last character of a string is its closing quote, not an escaped one. */
+/** True if the last character of a string is its closing quote, not an escaped one. */
 const isClosed = (text: string): boolean => text.slice(1).replaceAll(/\\[^]/g, "").endsWith(text[0]!);
 
 function requote(source: string, start: number, budget: ParseBudget): string | null {
@@ -204,7 +205,7 @@ function requote(source: string, start: number, budget: ParseBudget): string | n
   return found;
 }
 
-/** Whether Python takes a source, and reads no fewer calls in it than its brackets show. */
+/** True if Python accepts a source and reads at least as many calls in it as its brackets show. */
 function holdsCalls(source: string, expected: number): boolean {
   const value = unlessRaised(literalErrors, () => parseFirstStatementValue(source));
   if (value === undefined) return false;

@@ -127,7 +127,7 @@ function dottedName(node: PythonNode): string | null {
 
 type Entry = readonly [PythonValue, PythonValue];
 
-/** Throws a "ValueError" for positional arguments and for values that are no literals. */
+/** Throws a "ValueError" for positional arguments and for values that are not literals. */
 function readArguments({ keywords, hasPositional }: CallNode): readonly Entry[] {
   if (hasPositional) throw new PythonError("ValueError", "an argument without a name");
   return keywords.flatMap(({ name, value: node }): readonly Entry[] => {

@@ -113,7 +113,7 @@ function indexBraces(text: string): BraceIndex {
     depths[at + 1] = depths[at]! + (character === "{" ? 1 : character === "}" ? -1 : 0);
   }
   const ends = new Int32Array(text.length + 1).fill(-1);
-  /** By depth, shifted so that none is negative. */
+  /** Next closing position at each depth; the index is shifted so that it is never negative. */
   const nextAtDepth = new Int32Array(2 * text.length + 1).fill(-1);
   for (let at = text.length - 1; at >= 0; at--) {
     if (text[at] === "}") nextAtDepth[depths[at + 1]! + text.length] = at + 1;

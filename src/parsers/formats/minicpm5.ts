@@ -40,7 +40,7 @@ class BlockReader {
   readonly #block: string;
   readonly #scan: ToolCallScan;
   #name = "";
-  /** What a first reading has found stays for the second one. */
+  /** Values of the parameters; those that the first reading found are kept for the second. */
   readonly #values = new Map<string, PythonValue>();
 
   constructor(block: string, scan: ToolCallScan) {
@@ -151,7 +151,7 @@ function* writtenParameters(block: string): Generator<readonly [key: string, tex
 
 const nameSign = new RegExp(`(?<![${wordCharacters}])name=`, "gu");
 
-/** Whether a tag that begins as a parameter has no name before its end. */
+/** True if a tag that begins as a parameter has no name before its end. */
 function hasNamelessParameter(block: string): boolean {
   const names = Array.from(block.matchAll(nameSign), ({ index }) => index);
   let next = 0;

@@ -79,7 +79,7 @@ function schemaTypes(schema: JsonValue): readonly string[] {
   return types.size === 0 ? ["string"] : [...types];
 }
 
-/** Tried in this order, whatever the order in the schema. */
+/** Readings, tried in this order regardless of the order in the schema. */
 const readings: readonly (readonly [types: readonly string[], read: (text: string) => PythonValue | undefined])[] = [
   ...scalarReadings,
   [["object", "array"], readJson],
@@ -131,7 +131,7 @@ function readNested(block: string, scan: ToolCallScan): void {
     if (parts === null) continue;
     const [name, body] = parts;
     const toolArguments = readTree(body, declaredParameters(scan.tools.find((tool) => tool.name === name)));
-    // What cannot be written as JSON is no call, and spoils no other.
+    // A call that cannot be written as JSON is dropped and does not affect the others.
     const calls = unlessRaised(null, () => {
       if (!isList(toolArguments) && !(toolArguments instanceof Map))
         throw new PythonError("TypeError", "arguments are no container");
@@ -159,7 +159,7 @@ type OpenTag = {
   readonly around: OpenTag | null;
 };
 
-/** A piece behind the prefix: a tag, its end perhaps missing, and text. */
+/** A piece after the prefix: a tag, whose end may be missing, and text. */
 const piecePattern = /^<(?<slash>\/?)(?<name>[^>]*)(?<end>>?)(?<text>[^]*)$/;
 
 /** The nested tags as a value: objects, lists of `<item>`, leaves by their declared type. Throws for tags that do not nest. */
@@ -192,7 +192,10 @@ function opened(around: OpenTag, name: string, text: string): OpenTag {
   return { name, shape, around, value, isGuessedList: false };
 }
 
-/** Without a schema a leading `<item>` makes a list; another tag behind it makes `item` one of an object's members. */
+/**
+ * Without a schema, a leading `<item>` makes a list; if another tag follows, `item` is a member of
+ * an object.
+ */
 function guessContainer(tag: OpenTag, inside: string): void {
   if (inside === "item") {
     if (!(tag.value instanceof Map) || tag.value.size > 0) return;
@@ -244,7 +247,10 @@ function readLeaf(text: string, shape: Shape): Growing {
 
 const scalarNames: readonly string[] = ["null", ...Object.values(kindNames).flat()];
 
-/** What a JSON Schema says of nested tags: the types of a value, and what stands inside it. One that is no object says nothing. */
+/**
+ * Facts that a JSON Schema states about nested tags: the types of a value, and the schemas inside
+ * it. A schema that is not an object states nothing.
+ */
 class Shape {
   readonly #schema: JsonObject | null;
   readonly #types: readonly string[];

@@ -28,7 +28,7 @@ export const mistral = createToolCallParser({
 
 const incomplete = "The list of calls must end; a single call needs a name, [ARGS] and JSON.";
 
-/** Takes the calls of the first array; the text behind it. */
+/** Takes the calls of the first array; returns the text after it. */
 function readArrayCalls(text: string, scan: ToolCallScan): string {
   const found = findArray(text, scan);
   if (found === null) {
@@ -39,7 +39,10 @@ function readArrayCalls(text: string, scan: ToolCallScan): string {
   return pythonStrip(text.slice(found.end));
 }
 
-/** Takes calls one after the other, each with a marker; the text behind the last one, or nothing where none came out. */
+/**
+ * Takes consecutive calls, each with a marker; returns the text after the last one, or nothing if
+ * no call was read.
+ */
 function readCompactCalls(text: string, scan: ToolCallScan): string {
   let rest = text;
   for (let found = findCompact(rest); found !== null; found = findCompact(rest)) {
@@ -73,7 +76,7 @@ function findCompact(text: string): Found | null {
   return { value: new Map([["name", name], ["arguments", value]]), source: text.slice(0, end), end }; // prettier-ignore
 }
 
-/** What may stand between the marker's beginning and its JSON. */
+/** Text allowed between the beginning of the marker and its JSON. */
 const beforeJson = new RegExp(`\\]?${space}*(?=[{[])`, "uy");
 
 /** The text up to the bracket that closes the one at `start`; brackets of its kind count, outside of strings. */

@@ -43,7 +43,7 @@ export const muse = createToolCallParser({
 type Channel = {
   /** `null`: text without a channel. */
   readonly recipient: string | null;
-  /** What opens the channel, its last token left out. */
+  /** Text that opens the channel, without its last token. */
   readonly header: string;
   readonly body: string;
   /** The token that ends it; "" where the text ends. */
@@ -99,7 +99,7 @@ function skipBlanks(text: string, from: number): number {
 
 const freeRecipient = new RegExp(`^[^${space.slice(1, -1)}<]*(<|$)`, "u");
 
-/** Whether a text may begin with the header of a channel: the prompt has opened the first message. */
+/** True if a text may begin with the header of a channel: the prompt has opened the first message. */
 function mayOpen(text: string): boolean {
   const bare = text.slice(skipBlanks(text, 0));
   if (bare === "") return true;

@@ -51,7 +51,7 @@ function readArguments(body: string, tool: string, scan: ToolCallScan): Readonly
   return result;
 }
 
-/** Of tools with equal names the first counts that declares a type. */
+/** Among tools with equal names, the first that declares a type counts. */
 function declaredType(tool: string, key: string, scan: ToolCallScan): string {
   for (const candidate of scan.tools) {
     if (candidate.name !== tool) continue;

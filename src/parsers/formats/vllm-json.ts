@@ -55,7 +55,7 @@ export const qwen3Json = createToolCallParser(hermesLike("qwen3_json", "<tool_ca
 const functionCall = "<function_call>";
 const functionCallWithBlanks = /<function_call>\p{White_Space}*/gu;
 
-/** JSON behind each marker; what is behind it is dropped. */
+/** JSON after each marker; text after the JSON is dropped. */
 export const granite20bFc = createToolCallParser({
   name: "granite-20b-fc",
   markers: [functionCall],
@@ -139,7 +139,7 @@ export const jamba = createToolCallParser({
   },
 });
 
-/** What Python iterates over. */
+/** Items over which Python iterates. */
 function itemsOf(value: JsonValue, source: string, scan: ToolCallScan): readonly JsonValue[] {
   if (Array.isArray(value)) return value;
   if (value instanceof Map) return [...value.keys()];

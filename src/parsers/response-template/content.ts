@@ -1,5 +1,5 @@
-// How the text of a field becomes its value: the content parsers of response templates, and the transform that puts a value and the
-// named groups around it into the shape of a message.
+// Conversion of a field's text to its value: the content parsers of response templates, and the
+// transform that puts a value and the named groups around it into the shape of a message.
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonFloat, pythonInt } from "../../python-semantics/number-text.ts";
@@ -16,7 +16,7 @@ function plainText(text: string, args: Arguments): string {
   return isTruthy(args.get("strip") ?? true) ? pythonStrip(text) : text;
 }
 
-/** By the names that templates have for them. They throw a {@link ResponseParseError}. */
+/** Content parsers by the names that templates use. They throw a {@link ResponseParseError}. */
 export const contentParsers: ReadonlyMap<string, (text: string, args: Arguments) => JsonValue> = new Map([
   ["text", plainText],
   ["int", (text: string, args: Arguments): JsonValue => converted(() => pythonInt(plainText(text, args)))],
@@ -91,7 +91,7 @@ function withoutStrings(text: string, open: string, close: string, captured: str
 const quotedString = /"(?:\\[^\n]|[^"\\])*"/uy;
 const bareKey = new PythonPattern("(?P<before>\\s*)(?P<key>\\w+)(?P<after>\\s*):");
 
-/** Bare words before a colon, behind "{" or ",", in quotes. Strings stay as they are. */
+/** Quotes bare words between "{" or "," and a colon. Strings stay unchanged. */
 function quotedKeys(text: string): string {
   let written = "";
   let at = 0;
@@ -176,7 +176,7 @@ function parsedValue(text: string, parser: JsonValue): JsonValue {
   return parse(text, args instanceof Map ? args : new Map());
 }
 
-/** What stands for a value in a transform: a name, and keys that lead into the value. */
+/** Placeholder for a value in a transform: a name, and keys that lead into the value. */
 const placeholder = new PythonPattern("\\{(?P<path>\\w+(?:\\.\\w+)*)\\}");
 
 /** The first text of a transform that mixes a placeholder with other text; `null`: there is none. */
@@ -216,7 +216,7 @@ function asList(value: JsonValue | undefined): readonly JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** As Python takes a value of JSON for a condition. */
+/** Truth of a JSON value in a Python condition. */
 export function isTruthy(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (value instanceof Map) return value.size > 0;

@@ -1,4 +1,4 @@
-// What a response template, or a text read by one, can be refused for.
+// Reasons to refuse a response template, or a text read by one.
 
 import { ConfigurationError } from "../../core/index.ts";
 

@@ -18,7 +18,7 @@ export type Anchor = {
 
 export type TemplateField = {
   readonly name: string;
-  /** `null`: the field of whatever no other field opens. */
+  /** `null`: the field of all text that no other field opens. */
   readonly open: Anchor | null;
   readonly close: Anchor | null;
   readonly content: string;

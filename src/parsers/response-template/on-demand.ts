@@ -1,4 +1,5 @@
-// What is known of response templates without their reader, which is loaded for checkpoints that have one.
+// Facts about response templates that do not require their reader, which is loaded only for
+// checkpoints that have a template.
 
 import type { ResponseTemplateParsers } from "./template-parsers.ts";
 

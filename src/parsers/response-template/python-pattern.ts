@@ -6,7 +6,7 @@ import { parsePattern, type PatternNode, UnreadPatternError } from "../../lib/pa
 export type PatternMatch = {
   readonly start: number;
   readonly end: number;
-  /** Of the named groups that took part. */
+  /** Text of the named groups that took part in the match. */
   readonly captures: ReadonlyMap<string, string>;
 };
 
@@ -21,7 +21,7 @@ const classes: Readonly<Record<string, string>> = {
 
 /** A pattern with the flag DOTALL. Offsets are those of UTF-16. */
 export class PythonPattern {
-  /** Of the named groups, in the order of the pattern. */
+  /** Names of the groups, in the order of the pattern. */
   readonly names: readonly string[];
   /** Fixed texts of two characters or more that it looks for. */
   readonly literals: readonly string[];
@@ -32,7 +32,10 @@ export class PythonPattern {
   #search: RegExp | null = null;
   #partial: RegExp | null = null;
 
-  /** Throws an `UnreadPatternError` or a `SyntaxError` for what is no pattern, or one that JavaScript cannot decide likewise. */
+  /**
+   * Throws an `UnreadPatternError` or a `SyntaxError` if the source is not a pattern, or if
+   * JavaScript would match it differently.
+   */
   constructor(source: string) {
     const { source: translated, names } = translate(source);
     this.names = names;
@@ -205,13 +208,13 @@ function sourceOf(node: PatternNode): string {
 
 const never = "[]";
 
-/** What begins a match of a node and is cut off by the end of the text. */
+/** Source of a pattern for the beginning of a match of a node that the end of the text truncates. */
 function partial(node: PatternNode): string {
   switch (node.type) {
     case "set":
       return end;
     case "sequence": {
-      // Cut off in the first part, or behind it in those that follow.
+      // Truncated in the first part, or in one of the parts that follow it.
       const [first, ...rest] = node.parts;
       if (first === undefined) return never;
       return rest.length === 0

@@ -29,8 +29,9 @@ export type ResponseOptions = {
 };
 
 /**
- * What happened to a field of the message. `at`: where its opening begins, or its closing ends, as an offset in the answer; 0 for what the
- * prompt has written. `isDirty`: the value is not the text, but what becomes of it at the close.
+ * Event of one field of the message. `at`: where its opening begins, or its closing ends, as an
+ * offset in the answer; 0 for text in the prompt. `isDirty`: the value is not the text itself but
+ * is made from it at the close.
  */
 export type ResponseEvent =
   | { readonly type: "region_open"; readonly field: string; readonly at: number }
@@ -38,9 +39,9 @@ export type ResponseEvent =
   | { readonly type: "region_close"; readonly field: string; readonly value: JsonValue; readonly at: number };
 
 /**
- * The message of a whole answer: its fields in the order in which they came, behind the template's defaults. Throws a
- * {@link ResponseParseError} where transformers raises: a region that is not what its content parser reads, or a field that is
- * required and missing.
+ * Parses a whole answer into a message: the template's defaults, then its fields in the order in
+ * which they came. Throws a {@link ResponseParseError} where transformers raises: if a region is
+ * not what its content parser reads, or a required field is missing.
  */
 export function parseResponse(text: string, template: ResponseTemplate, options: ResponseOptions): JsonObject {
   const parser = new ResponseParser(template, options);
@@ -54,7 +55,7 @@ type Found = Watched & { readonly match: PatternMatch };
 
 /** The same in pieces. Text is given out as soon as it cannot be part of what opens or closes a region. */
 export class ResponseParser {
-  /** Of what the prompt has written of the answer. */
+  /** Events of the part of the answer that is already in the prompt. */
   readonly initialEvents: readonly ResponseEvent[];
   readonly #template: ResponseTemplate;
   readonly #properties = new Map<string, JsonObject>();
@@ -64,7 +65,7 @@ export class ResponseParser {
   /** The buffer with one character more, made once for each piece. */
   #extended = "";
   #at = 0;
-  /** By pattern, for a buffer of that length. */
+  /** Last search result of each pattern, with the buffer length for which it holds. */
   readonly #seen = { matches: new Map<PythonPattern, Seen>(), cuts: new Map<PythonPattern, Seen>() };
   #current: TemplateField | null;
   #isOpen = false;
@@ -147,7 +148,7 @@ export class ResponseParser {
     }
   }
 
-  /** What opens or closes a region where we are. */
+  /** Anchors that open or close a region at the current position. */
   #watched(): readonly Watched[] {
     const implicit = this.#implicit;
     const close = (field: TemplateField | null): Watched[] =>
@@ -180,7 +181,10 @@ export class ResponseParser {
     return { found: found !== null && (hasEnded || found.match.start < holdFrom) ? found : null, holdFrom };
   }
 
-  /** What was found from an earlier place on is still the first where it lies ahead: searching anew for each region would be quadratic. */
+  /**
+   * A match found from an earlier position is still the first if it lies ahead: a new search for
+   * each region would be quadratic.
+   */
   #next(kind: "matches" | "cuts", pattern: PythonPattern, search: () => PatternMatch | null): PatternMatch | null {
     const known = this.#seen[kind].get(pattern);
     if (known?.length === this.#buffer.length && (known.match === null || known.match.start >= this.#at))
@@ -190,7 +194,7 @@ export class ResponseParser {
     return match;
   }
 
-  /** Whether more text could make another match of a whole one. */
+  /** True if more text could change a complete match. */
   #canGrow({ pattern, literals, canExtend }: Anchor, match: PatternMatch): boolean {
     if (match.end < this.#buffer.length) {
       if (literals !== null) return false;
@@ -276,7 +280,7 @@ export class ResponseParser {
   }
 }
 
-/** What follows the last anchor; the whole prompt where there is none. */
+/** Text after the last anchor; the whole prompt if there is none. */
 function behindLastAnchor(prefix: string, { pattern }: Anchor): string {
   let last: number | null = null;
   for (const { end } of pattern.all(prefix)) last = end;

@@ -18,7 +18,7 @@ export type ResponseTemplateParsers = {
   readonly reasoningParser: ReasoningParser | null;
 };
 
-/** What templates call the field of thoughts. */
+/** Names that templates use for the field of reasoning. */
 const thoughtNames = ["thinking", "reasoning_content", "reasoning"];
 const callsName = "tool_calls";
 
@@ -145,14 +145,14 @@ function plainTexts(template: ResponseTemplate): ResponseTemplate {
     repeats: false,
     join: null,
     isOptional: true,
-    // What is said may have a call in its middle.
+    // The content may have a call in its middle.
     contentArguments: thoughtNames.includes(field.name) ? field.contentArguments : new Map([["strip", false]]),
   });
   const fields = new Map(Array.from(template.fields, ([name, field]) => [name, plain(field)] as const));
   return { ...template, defaults: new Map(), fields };
 }
 
-/** What anchors are written with: their literals, and the fixed texts of their patterns. */
+/** Texts of which anchors are made: their literals, and the fixed texts of their patterns. */
 function literalsOf(anchors: readonly (Anchor | null)[]): string[] {
   return [
     ...new Set(anchors.flatMap((anchor) => (anchor === null ? [] : (anchor.literals ?? anchor.pattern.literals)))),
