@@ -1,6 +1,7 @@
-// What the client computes for one more turn of a conversation, by how long it is already: the bridge (what is new, encoded),
-// against rendering and encoding the whole prompt again, which is what a loop without bridges does. A bridged turn should cost
-// the same at 2, 8 and 32 thousand tokens; the ratio says whether it does. CPU time of this thread, interleaved, medians.
+// Client cost of one more turn of a conversation, by its length so far: the bridge, which encodes
+// only new content, against rendering and encoding the whole prompt again, as a loop without
+// bridges does. A bridged turn should cost the same at 2, 8 and 32 thousand tokens; the ratio shows
+// whether it does. CPU time of this thread, interleaved, medians.
 // Run: npm run bench -- bridge [family]
 
 import { existsSync, readFileSync } from "node:fs";

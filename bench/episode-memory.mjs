@@ -35,7 +35,7 @@ function replies(isAnswered) {
   return Object.fromEntries(turns.map((turn) => [`${task.id}:${turn}`, isAnswered(turn) ? reply : null]));
 }
 
-/** Of every turn of such an episode. */
+/** Prompt length of every turn of such an episode. */
 async function promptLengths() {
   const open = await startServer(
     replies(() => true),

@@ -1,8 +1,11 @@
-// What a call through the gateway costs: Chat bodies of 11 kB, prompts of 4,096 ids, 64 ids sampled with their logprobs, 16 sessions
-// at once, the journal on, before a server that answers at once. Three processes: only the gateway's CPU is counted. The 30 calls
-// of a session are measured apart, because a history that is read again must not make later calls dearer. Then one streamed call at a
-// time, before a server that sends tokens as they are sampled: how much later its first token arrives than from the server itself.
-// Run: npm run bench -- gateway [rounds] [peer]; "peer" installs rllm-model-gateway from PyPI below build/ and measures it beside.
+// Cost of a call through the gateway: Chat bodies of 11 kB, prompts of 4,096 ids, 64 ids sampled
+// with their logprobs, 16 sessions at once, the journal on, in front of a server that answers at
+// once. Three processes: only the gateway's CPU is counted. The 30 calls of a session are measured
+// separately, because reading the history again must not make later calls more expensive. Then one
+// streamed call at a time, in front of a server that sends tokens as they are sampled: the delay of
+// its first token compared with the server itself.
+// Run: npm run bench -- gateway [rounds] [peer]; "peer" installs rllm-model-gateway from PyPI below
+// build/ and measures it, too.
 
 import { fork, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -25,7 +28,7 @@ const sampledTokens = 64;
 const bodyBytes = 11_000;
 /** Rounds that are played and not counted: V8 still compiles what a gateway executes. */
 const warmUp = 2;
-/** Of the server that streams: tokens of a frame, and milliseconds between two. */
+/** Streaming server: tokens in a frame, and milliseconds between two frames. */
 const [frameTokens, frameMs] = [4, 5];
 
 const tokenizer = createReadableTokenizer();

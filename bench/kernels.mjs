@@ -1,6 +1,7 @@
-// How fast matrices are multiplied, and what the constants of the kernels were chosen by: shapes of the innermost tile, and
-// sizes of blocks. Figures are floating-point operations per second of CPU, so a busy machine lowers them less than wall
-// time would; candidates are measured in turns, in one process. Needs WebAssembly with relaxed SIMD.
+// Speed of matrix multiplication, and the measurements that chose the constants of the kernels:
+// shapes of the innermost tile, and sizes of blocks. Figures are floating-point operations per
+// second of CPU, so a busy machine lowers them less than wall time would; candidates are measured
+// in turn, in one process. Needs WebAssembly with relaxed SIMD.
 // Run: npm run bench -- kernels
 
 import { setFlagsFromString } from "node:v8";

@@ -115,7 +115,10 @@ function messagesOf(count) {
   }));
 }
 
-/** How long requests of other sessions take until `work` is done: closed loops, each with a short pause. */
+/**
+ * Durations of requests of other sessions until `work` is done: closed loops, each with a short
+ * pause.
+ */
 async function latencies(port, work) {
   let isDone = false;
   const durations = [];

@@ -35,7 +35,7 @@ for (const { what, figure, target, isMet } of rows) {
 }
 if (rows.some(({ what }) => what.startsWith("Cannot"))) process.exitCode = 1;
 
-/** What the benchmark reports; what it prints is not shown. */
+/** Rows that the benchmark reports; its printed output is not shown. */
 async function rowsOf(name) {
   const path = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
   const parameters = name === "concurrency" || name === "episode-memory" ? [] : [values.rounds];

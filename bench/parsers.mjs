@@ -15,7 +15,10 @@ const limit = 2.5;
 /** Rounds of a suspect, at most; a ratio that is clearly within the limit at once needs no more. */
 const rounds = 5;
 const clear = 2.35;
-/** A shorter measurement than this is repeated until it is that long: the clock and the collector are no finer. */
+/**
+ * A measurement shorter than this is repeated until it is this long: the clock and the garbage
+ * collector are not more precise.
+ */
 const shortestMs = 2;
 /** A suspect is measured at so many times the sizes too: steps of the heap and of the caches do not repeat there, a square does. */
 const larger = 4;
@@ -25,7 +28,7 @@ const tools = [
   toolFromDefinition(fromPlain({ type: "function", function: { name: "f", parameters: { properties } } })),
 ];
 
-/** What a parser's calls are made of: `call` is a good one, `open` begins one, `parts` are what stands inside. */
+/** Components of a parser's calls: `call` is a valid one, `open` begins one, `parts` occur inside. */
 const json = '{"name": "f", "arguments": {"city": "R"}}';
 const tagged = {
   open: "<tool_call><function=f><parameter=city>",
@@ -197,7 +200,10 @@ const syntaxes = {
   trinity: { ...jsonTags, parts: ["<think>", "</think>", "<tool<think>_call>\n"] },
 }; // prettier-ignore
 
-/** What hurts readers of anything: nesting, strings that do not end, escapes, blanks, digits, markup. */
+/**
+ * Input that is hard for any reader: nesting, strings that do not end, escapes, blanks, digits,
+ * markup.
+ */
 const common = ["{", "[", "[[],", '{"a":', "(", '"', '"a', "\\", '\\"', " ", "\n", "1", "1,", "-", "a", "<", ">", "&", "&amp;", "'", "\\n", "é", "}", "]", ")"]; // prettier-ignore
 
 /** `make(length)` gives the text of a shape in that length. */
@@ -283,7 +289,10 @@ function toolCallSubjects(name) {
     frame: null,
     repair: true,
   });
-  /** Sampled token by token: markers are what they seem up to the first call, and spelled out behind it. */
+  /**
+   * Sampled tokens of a text: markers in its first 200 characters are special tokens, later ones
+   * are spelled out.
+   */
   const tokensMode = (text) => {
     const ids = Uint32Array.from([...tokenizer.encode(text.slice(0, 200)), ...tokenizer.spellOut(text.slice(200)), 0]);
     return () => reader(ids, { tools, turn: 0 });

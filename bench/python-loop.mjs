@@ -47,7 +47,7 @@ async function ours(onEpisode = () => {}) {
   return totals.turns;
 }
 
-/** What Python's environment and user say: what ours said. */
+/** Replies of Python's environment and user, recorded from ours. */
 const episodes = [];
 const tokensTrained = [];
 async function note(ended) {

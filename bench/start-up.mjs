@@ -29,7 +29,11 @@ const rollout = [
   "2",
   "--quiet",
 ];
-/** What Node is given, by the checkout. @type {Readonly<Record<string, (checkout: string) => readonly string[]>>} */
+/**
+ * Arguments of Node, given the checkout.
+ *
+ * @type {Readonly<Record<string, (checkout: string) => readonly string[]>>}
+ */
 const commands = {
   "empty Node": () => ["--eval", "0"],
   "import the package": (checkout) => [join(checkout, "dist/index.js")],

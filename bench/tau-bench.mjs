@@ -1,7 +1,9 @@
-// What an episode of tau-bench costs without model and user: reset, gold actions, grade over the tasks of the test split,
-// warm (gold end states known) and cold; the byte-exact digest; memory of a live episode; loading. The Python reference
-// needs 0.27 s of CPU for the same retail episode, 0.66 s for an airline one (../shared/facts/tau-bench-python-costs.md).
-// Without ../shared, and with BENCH_WORLD=bookshop, the same of the bookshop's validation tasks, which have no Python to compare with.
+// Cost of a tau-bench episode without model and user: reset, gold actions, grade over the tasks of
+// the test split, warm (gold end states known) and cold; the byte-exact digest; memory of a live
+// episode; loading. The Python reference needs 0.27 s of CPU for the same retail episode, 0.66 s
+// for an airline one (../shared/facts/tau-bench-python-costs.md). Without ../shared, and with
+// BENCH_WORLD=bookshop, the same for the bookshop's validation tasks, which have no Python to
+// compare with.
 // Run: npm run bench -- tau-bench [rounds]
 
 import { fileURLToPath } from "node:url";

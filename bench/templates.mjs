@@ -1,6 +1,7 @@
-// What rendering a whole prompt costs: 61 messages (30 turns with tool calls and results) and 16 tools, by the model's own
-// template with our Jinja and with @huggingface/jinja, for comparison. Templates come from ../shared; interleaved rounds, CPU
-// time, medians with their range; the ratios are what to read.
+// Cost of rendering a whole prompt: 61 messages (30 turns with tool calls and results) and 16
+// tools, by the model's own template with our Jinja and with @huggingface/jinja, for comparison.
+// Templates come from ../shared; interleaved rounds, CPU time, medians with their range; compare
+// the ratios.
 // Run: npm run bench -- templates [rounds]
 
 import { existsSync, readFileSync } from "node:fs";

@@ -42,7 +42,10 @@ function promptOf(characters) {
   return `${prompt.slice(0, characters - 11)}<|im_end|>\n`;
 }
 
-/** What a turn adds: the end of the action, a tool result with numbers never seen before, the next generation prompt. */
+/**
+ * Text that a turn adds: the end of the action, a tool result with new numbers, the next generation
+ * prompt.
+ */
 function delta() {
   const order = {
     order_id: `#W${random.integer(1e7)}`,
@@ -154,9 +157,10 @@ function blocked(action) {
 }
 
 /**
- * How long the loop is blocked by encoding a new text here, and by having a thread do it: writing the message, reading the
- * answer. The thread's own time is not counted, since another core does it, but how long the answer takes is shown. Wall-clock
- * time, so the least of the rounds is what to read: the others were disturbed.
+ * Time for which encoding a new text blocks the event loop, in this thread and with a worker
+ * thread: writing the message, reading the answer. The worker's own time is not counted, since
+ * another core does it, but the delay of its answer is shown. Wall-clock time, so read the minimum
+ * of the rounds: the others were disturbed.
  */
 async function compareThread(own) {
   const thread = new Worker(new URL("./lib/encode-thread.mjs", import.meta.url), {

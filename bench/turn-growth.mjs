@@ -1,6 +1,8 @@
-// Whether a turn costs its new tokens or its whole context: the cost of turn 30 against that of turn 3 of the same episodes,
-// the null client's cost for the same bodies subtracted. 64 episodes walk in step; each turn looks somebody up, so
-// prompts grow from 4 to about 12 thousand tokens. Run: npm run bench -- turn-growth [rounds]
+// Growth of a turn's cost, with its new tokens or with its whole context: the cost of turn 30
+// against that of turn 3 of the same episodes, the null client's cost for the same bodies
+// subtracted. 64 episodes advance in step; each turn looks up a customer, so prompts grow from 4 to
+// about 12 thousand tokens.
+// Run: npm run bench -- turn-growth [rounds]
 
 import { Pool } from "undici";
 

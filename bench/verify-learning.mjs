@@ -17,7 +17,10 @@ import { setUp } from "../scripts/setup.mjs";
  */
 const margin = 0;
 const finalTasks = 240;
-/** By the sabotage of the mask. The control is short: a policy that collapses rambles, and its last steps cost the most. */
+/**
+ * Training steps for each sabotage of the mask. The control is short: a policy that collapses
+ * rambles, and its last steps cost the most.
+ */
 const steps = { none: 10, "shifted-mask": 6 };
 
 const [chosenModel, training] = process.argv.slice(2);

@@ -22,7 +22,7 @@ const groupSize = Number((queue === null ? second : third) ?? 20);
 /** Pairs of `auto`. */
 const pairs = 3;
 const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-/** Of /proc/<pid>/stat. */
+/** Clock ticks per second in /proc/<pid>/stat. */
 const ticksPerSecond = 100;
 
 const world = await loadWorld();
@@ -85,7 +85,7 @@ function startWorkers(processes, address) {
   });
 }
 
-/** From half of the episodes on, when every process is warm, to the end. */
+/** Measures the second half of the episodes, when every process is warm. */
 async function measure(processes) {
   const seen = [];
   pids = [];

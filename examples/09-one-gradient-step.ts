@@ -1,5 +1,6 @@
-// From a group of episodes to one gradient: the shipped model plays one task of the bookshop eight times, and everything
-// between its words and its new weights is printed. docs/learning.md tells what the numbers mean.
+// One gradient from a group of episodes: the shipped model runs one task of the bookshop eight
+// times, and everything between its utterances and its new weights is printed. docs/learning.md
+// explains the numbers.
 // Run: npx trainable-agents example 09 [model folder] [picture.svg]
 
 import { writeFile } from "node:fs/promises";

@@ -51,7 +51,10 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/sessions`;
 
-/** What the service says. What it refuses is thrown, and read by the policy; what fails is a failure of the episode. */
+/**
+ * Reply of the service. Throws when the service refuses a request, so that the policy reads the
+ * reason; a fault of the service is a failure of the episode.
+ */
 async function ask(path: string, options: RequestInit): Promise<unknown> {
   const answer = await fetch(`${base}${path}`, options).catch((cause: unknown) => {
     throw faultAt("environment", "unreachable", `Cannot reach the parking house: ${String(cause)}`, { cause });

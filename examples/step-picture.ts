@@ -9,7 +9,7 @@ export type PictureOptions = {
     readonly before: number;
     readonly after: number;
   }[];
-  /** Of one conversation, guidelines and tools left out: 1 where a token is in the loss. */
+  /** Loss mask of one conversation, guidelines and tools excluded: 1 if a token is in the loss. */
   readonly mask: readonly number[];
 };
 
@@ -22,7 +22,10 @@ export function stepPicture({ episodes, mask }: PictureOptions): string {
   const height = bottom + 60 + rows * 12;
   const text = (x: number, y: number, words: string, anchor = "start"): string =>
     `<text x="${x}" y="${y}" text-anchor="${anchor}">${words}</text>`;
-  /** From the middle `x` to the right for what rises, to the left for what falls; longer than the room is cut. */
+  /**
+   * A bar that starts at the middle `x`, to the right for a rise, to the left for a fall; clipped
+   * at 100.
+   */
   const bar = (x: number, y: number, value: number, scale: number): string => {
     const length = Math.min(100, Math.abs(value) * scale);
     const from = value < 0 ? x - length : x;

@@ -6,7 +6,7 @@
 import { blockRows, gather, hide, roundUp8, score, scoreStride, seenBy } from "./attention-blocks";
 import { exponential, maxLane, sumLanes } from "./vector";
 
-/** Of each row of a block: what its output is to be divided by. */
+/** Divisor of the output of each row of a block. */
 const sums = memory.data(blockRows * 4, 16);
 
 /**

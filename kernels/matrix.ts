@@ -1,6 +1,7 @@
-// Products of matrices. The right-hand side is always packed in panels (`panels.ts`): weights once per update, the rest
-// when it is made. The left-hand side is read where it lies. An element of a result is the sum, over blocks of the depth,
-// of sums in ascending order: whatever the number of rows, a row gets the same bits.
+// Products of matrices. The right-hand side is always packed in panels (`panels.ts`): weights once
+// per update, the rest when it is made. The left-hand side is read in place. An element of a result
+// is the sum, over blocks of the depth, of sums in ascending order: a row gets the same bits for
+// any number of rows.
 
 import { interleave4 } from "./panels";
 import { tile1x32, tile1x8, tile4x8, tile4x8Interleaved } from "./tiles";

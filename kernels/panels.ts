@@ -1,7 +1,10 @@
 // Copies matrices into panels of 8 columns, the order in which tiles read the right-hand side of a product. A panel holds
 // its columns row by row: [depth][8]. Columns that a last panel lacks are zero.
 
-/** From a matrix whose rows run along the depth: source[depth][columns]. `stride` counts floats between rows. */
+/**
+ * Packs a matrix whose rows run along the depth: source[depth][columns]. `stride` counts floats
+ * between rows.
+ */
 export function packRows(source: usize, stride: i32, depth: i32, columns: i32, target: usize): void {
   const step = usize(stride) << 2;
   for (let column = 0; column < columns; column += 8) {
@@ -25,7 +28,10 @@ function copyWithZeros(source: usize, count: i32, target: usize): void {
   }
 }
 
-/** From a matrix whose rows are the columns wanted: source[columns][depth]. `depth` is a multiple of 4. */
+/**
+ * Packs a matrix whose rows are the required columns: source[columns][depth]. `depth` is a multiple
+ * of 4.
+ */
 export function packColumns(source: usize, stride: i32, depth: i32, columns: i32, target: usize): void {
   const step = usize(stride) << 2;
   const panelBytes = usize(depth) << 5;

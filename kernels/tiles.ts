@@ -54,7 +54,7 @@ export function tile4x8(
   put8(c + cStride * 3, c30, c31, accumulate);
 }
 
-/** As {@link tile4x8}, with the left-hand rows interleaved: [depth][4]. */
+/** Like {@link tile4x8}, with the left-hand rows interleaved: [depth][4]. */
 export function tile4x8Interleaved(
   depth: i32,
   a: usize,

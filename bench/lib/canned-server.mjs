@@ -1,10 +1,11 @@
-// A server that answers /generate with replies prepared before the clock starts, in a process of its own. It looks at a
-// request's `rid` alone, so its cost stays out of what is compared. With `record` it keeps every body for a null client; with
-// `delay` it answers as late as a model would. A reply for "<task>:<turn>" serves every sample of the task; a reply that is
-// `null` never comes.
+// A server that answers /generate with replies prepared before the clock starts, in a process of
+// its own. It reads only a request's `rid`, so its cost stays out of the comparison. With `record`
+// it keeps every body for a null client; with `delay` it answers as late as a model would. A reply
+// for "<task>:<turn>" serves every sample of the task; a reply that is `null` never comes.
 //
-// Parent to child: { type: "load", replies: { "<episode>:<turn>": json }, record, delay: { medianMs, sigma } | null },
-// { type: "bodies" }. Child to parent: { type: "listening", port }, { type: "bodies", bodies: [[key, body], ...] }.
+// Parent to child: { type: "load", replies: { "<episode>:<turn>": json }, record, delay: {
+// medianMs, sigma } | null }, { type: "bodies" }. Child to parent: { type: "listening", port }, {
+// type: "bodies", bodies: [[key, body], ...] }.
 
 import { createServer } from "node:http";
 
@@ -27,7 +28,7 @@ const server = createServer((request, response) => {
   const chunks = [];
   request.on("data", (chunk) => chunks.push(chunk));
   request.on("end", () => {
-    // What a run asks before its first episode.
+    // Request that a run sends before its first episode.
     if (request.method === "GET") return answer(response, "", '{"weight_version":"1","is_generation":true}');
     const body = Buffer.concat(isRecording ? chunks : endsOf(chunks));
     const key = keyOf(body);

@@ -1,4 +1,5 @@
-// What every benchmark shares: the machine in one line, CPU time, medians and spread, and rows for the table of `loop`.
+// Common parts of all benchmarks: the machine in one line, CPU time, medians and spread, and rows
+// for the table of `loop`.
 
 import { cpus, totalmem } from "node:os";
 

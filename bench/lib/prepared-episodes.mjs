@@ -86,7 +86,10 @@ export function callText(name, args) {
   return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 }
 
-/** The gold actions of a task as replies, a greeting before and a closing line behind. A hand-over would end the episode. */
+/**
+ * The gold actions of a task as replies, with a greeting before and a closing line after them. A
+ * hand-over would end the episode.
+ */
 export function goldReplies(task) {
   const handOvers = ["transfer_to_human_agents", "hand_over"];
   const calls = task.actions.filter(({ name }) => !handOvers.includes(name));

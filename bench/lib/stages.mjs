@@ -1,5 +1,6 @@
-// What each stage of a turn costs in the process, without a server: the same episodes against an engine that has its results
-// ready, in CPU time of the process; reading that clock adds about a microsecond to each of the single calls.
+// Cost of each stage of a turn in the process, without a server: the same episodes against an
+// engine with prepared results, in CPU time of the process; reading that clock adds about a
+// microsecond to each of the single calls.
 
 import { join } from "node:path";
 

@@ -1,5 +1,6 @@
-// The common part of the agents of this folder, whatever library they use: a task, one tool, and a check of the answer.
-// `eval --agent-command` starts an agent for every episode, with its task in TRAINABLE_AGENTS_TASK; its last line is its reward.
+// Common part of the agents in this folder, for any library: a task, one tool, and a check of the
+// answer. `eval --agent-command` starts an agent for every episode, with its task in
+// TRAINABLE_AGENTS_TASK; its last line is its reward.
 
 const stock = { "The Hollow Clock": 7, "The Velvet Baker": 3, "The Distant Whale": 12, "The Paper Sailor": 0 };
 

@@ -9,7 +9,7 @@ type Library = {
   loans: Record<string, { title: string; days: number; isReserved: boolean }>;
   books: Record<string, { title: string; waiting: string[] }>;
   receipt: string;
-  /** How records shall look at the end, and what the reader has to be told. */
+  /** Expected records at the end, and the facts that the reader has to be given. */
   readonly goal: { readonly after: string; readonly told: string };
 };
 type Split = "train" | "validation";

@@ -9,16 +9,19 @@ type Booking = { day: string; people: number };
 type Desk = {
   bookings: Record<string, Booking>;
   freePlaces: Record<string, number>;
-  /** What is right in the end, and what has to be said. No tool shows it to the policy. */
+  /** Expected state at the end, and the required statement. No tool shows it to the policy. */
   goal: { booking: string; day: string; mustSay: string };
 };
 
-/** Stands for your database or service: give the signal to `fetch`, so that a call ends when nobody waits for it. */
+/**
+ * Stands for your database or service: pass the signal to `fetch`, so that a call ends when its
+ * result is no longer needed.
+ */
 async function loadBooking(desk: Desk, id: string, signal: AbortSignal): Promise<Booking> {
   await Promise.resolve();
   signal.throwIfAborted();
   const booking = desk.bookings[id];
-  // The policy reads "Error: there is no booking X-1", and can try again.
+  // The policy reads this message after "Error: ", and can try again.
   if (booking === undefined) throw new Error(`there is no booking ${id}`);
   return booking;
 }

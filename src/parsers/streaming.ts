@@ -36,10 +36,11 @@ export type StreamedParse = {
  * Promised: however the text is split, `finish` returns the result of the parsers for the whole
  * text, and the deltas, joined by kind, are the same. If `isAsShown`, they join to the result:
  * reasoning, `content` without white space at its beginning, and the name and arguments of every
- * call. No delta of `push` contains a marker of the format or a beginning of one. Not promised:
- * when deltas come. A call comes once it is complete, its arguments in one piece; calls of formats
- * that do not mark their end, and calls that closely follow others, come with `finish`. Problems
- * come with `finish` only.
+ * call. No delta of `push` contains a marker of the format or a beginning of one.
+ *
+ * Not promised: when deltas come. A call comes once it is complete, its arguments in one piece;
+ * calls of formats that do not mark their end, and calls that closely follow others, come with
+ * `finish`. Problems come with `finish` only.
  */
 export interface StreamingParser {
   push(text: string): readonly ParseDelta[];

@@ -15,8 +15,8 @@ export type ToolCallParse = {
   readonly content: string;
   readonly calls: readonly DetectedCall[];
   /**
-   * Class of the Python exception that SGLang does not catch; then there are no calls. `null` if
-   * none.
+   * Class of the Python exception that SGLang does not catch, in which case `calls` is empty.
+   * `null` if none.
    */
   readonly raised: string | null;
   /** The format's own cut even where no call came out; `null` when an exception escaped. */

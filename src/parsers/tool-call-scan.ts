@@ -63,8 +63,8 @@ export class ToolCallScan {
   }
 
   /**
-   * Returns the result of `detect`; if anything in it raises, there are no calls and the whole text
-   * is returned.
+   * Returns the result of `detect`; if anything in it raises, drops all calls and returns the whole
+   * text.
    */
   allOrNothing(text: string, detect: () => string): string {
     try {

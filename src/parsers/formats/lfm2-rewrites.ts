@@ -160,8 +160,7 @@ function mayClose(source: string, quoteAt: number): boolean {
 
 /**
  * Escapes quotes inside the first string that its next quote cannot end, up to the only quote that
- * makes the whole source parse. `null` if there is not such a string, or not exactly one such
- * quote.
+ * makes the whole source parse. `null` without such a string, or without exactly one such quote.
  */
 function escapeInnerQuotes(source: string, budget: ParseBudget): string | null {
   let start = 0;
