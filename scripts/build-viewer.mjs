@@ -9,7 +9,10 @@ import { root } from "./run-command.mjs";
 
 const source = join(root, "viewer", "src");
 const target = join(root, "dist", "viewer", "page");
-/** What the page is made of beside its own files: modules of src/ that run in a browser, and packages by the lock file. */
+/**
+ * Inputs of the page beside its own files: modules of src/ that run in a browser, and packages at
+ * the versions of the lock file.
+ */
 const inputs = [
   ...[
     "viewer/src",
@@ -48,7 +51,7 @@ export async function buildViewer() {
   writeFileSync(join(target, "app.js"), output[0].code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c"));
 }
 
-/** What the page weighs; problems as sentences. */
+/** Size of the page, and problems as sentences. */
 export function pageSize() {
   const parts = ["app.js", "app.css"].map((name) => readFileSync(join(target, name)));
   const plain = parts.reduce((sum, part) => sum + part.length, 0);

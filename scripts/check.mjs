@@ -1,5 +1,6 @@
-// `npm run check`: everything a change must keep, one line each; what a failing check has to say is shown below its line.
-// `npm run check -- directions lint` runs those alone. CI runs these and nothing else.
+// `npm run check`: all rules that a change must keep, one line each; the output of a failing check
+// is shown below its line. `npm run check -- directions lint` runs only those two. CI runs these
+// and nothing else.
 
 import { join } from "node:path";
 

@@ -21,7 +21,10 @@ const tables = [
   "work",
 ];
 
-/** Of a table in a declaration file: `    readonly maxTurns: import("./setting.ts").Setting<number>;`. */
+/**
+ * Property of a table in a declaration file: ` readonly maxTurns:
+ * import("./setting.ts").Setting<number>;`.
+ */
 const property = /^( +)(?:readonly )?(\w+): import\("\.\/setting\.ts"\)\.Setting</;
 
 /** Does nothing where the declarations have them already. */

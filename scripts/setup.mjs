@@ -74,7 +74,8 @@ async function install() {
 
 async function build() {
   await buildProject("tsconfig.build.json", existsSync(join(root, "dist", "index.js")) ? null : "Building");
-  // Of a rebuilt dist/, npx would say "Permission denied": npm marks the program executable only when it links it.
+  // Sets the executable bit: npm sets it only when it links the program, so after a rebuild of
+  // dist/ npx would say "Permission denied".
   chmodSync(join(root, "dist", "cli", "main.js"), 0o755);
   // Imported when packages are installed.
   await (await import("./build-viewer.mjs")).buildViewer();

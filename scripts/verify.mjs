@@ -57,7 +57,7 @@ const targets = {
 };
 
 /**
- * What `--install` does: what a target installs into build/ is there before it runs.
+ * Actions of `--install`: they put the programs that a target installs into build/ before it runs.
  *
  * @type {Readonly<Record<string, () => Promise<unknown>>>}
  */

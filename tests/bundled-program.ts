@@ -1,6 +1,7 @@
-// A program of the build as one file with all that it imports, for tests that start many processes: loading 800 modules takes
-// 0.8 s of CPU, the bundle 0.2 s. It is made of dist/ alone, again whenever that changes; each module knows its own place in dist/,
-// so that workers, models and modules of users are found as without it. What users run, dist/ itself, is started by
+// A program of the build as one file with all its imports, for tests that start many processes:
+// loading 800 modules takes 0.8 s of CPU, the bundle 0.2 s. It is made only of dist/, and again
+// when dist/ changes; each module knows its own place in dist/, so that workers, models and modules
+// of users are found as without a bundle. The program that users run, dist/ itself, is started by
 // src/cli/main.wire.test.ts, the check "package" and `npm start`.
 
 import type { ChildProcess } from "node:child_process";
@@ -24,7 +25,8 @@ const external = [/^@swc\/wasm-typescript/, /^node-llama-cpp/, /^ai$/, /^@ai-sdk
 export async function bundledProgram(program: string): Promise<string> {
   const input = join(repositoryRoot(), program);
   const { name } = parse(program);
-  // What watches code of users takes nothing below node_modules/ for theirs; on a busy machine the first use of a library is long.
+  // Below node_modules/, so that the watchdog for user code ignores the bundle: on a busy machine
+  // the first use of a library is slow.
   const folder = join(repositoryRoot(), "build", "bundles", "node_modules", `${name}-${stateOfBuild(input)}`);
   const bundle = join(folder, `${name}.js`);
   if (existsSync(bundle)) return bundle;
@@ -46,7 +48,10 @@ export async function bundledProgram(program: string): Promise<string> {
   return bundle;
 }
 
-/** As a machine kills a process: at once, whatever it does. Resolves when it is gone; `null`, or one that has ended: at once. */
+/**
+ * Kills a process at once, as a machine failure would. Resolves when it has ended; at once for
+ * `null` or a process that has already ended.
+ */
 export async function killProcess(child: ChildProcess | null): Promise<void> {
   if (child === null || child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, "close");

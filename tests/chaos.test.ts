@@ -34,7 +34,7 @@ type World = {
   readonly name: "bookshop" | "telecom" | "mock";
   /** One with which some groups before those that are kept teach nothing. */
   readonly seed: number;
-  /** Of all plans together. */
+  /** Total over all plans. */
   readonly kills: number;
   readonly plans: readonly Plan[];
   readonly data: string | null;
@@ -43,7 +43,7 @@ type Report = {
   readonly ended: number;
   readonly underWay: number;
   readonly torn: number;
-  /** Of the episodes under way: turns, and lines of the user that are calls. */
+  /** Turns of the episodes in flight; `userCalls` counts lines of their users that are calls. */
   readonly turns: number;
   readonly userCalls: number;
 };
@@ -70,7 +70,7 @@ async function run(folder: string, plan: Plan, { kill, world }: { kill: Kill | n
   return { isKilled: signal === "SIGKILL", report: out === "" ? null : (JSON.parse(out) as Report) };
 }
 
-/** What a run has come to, in an order of its own and without times. */
+/** Result of a run, in an order independent of time and without timestamps. */
 async function resultOf(folder: string) {
   const reader = openRunFolder(folder);
   const episodes: string[] = [];
@@ -83,7 +83,7 @@ async function resultOf(folder: string) {
 
 const byPlan = (left: GroupRecord, right: GroupRecord): number => left.groupIndex - right.groupIndex;
 
-/** What timing may not change: of groups that are played beyond those that are wanted, how far each came is chance. */
+/** Results that must not depend on timing: how far groups beyond the required ones came is chance. */
 async function promisedOf(folder: string, plan: Plan) {
   const { episodes, groups, samples } = await resultOf(folder);
   expect(new Set(groups.map(({ groupId }) => groupId)).size).toBe(groups.length);
@@ -103,7 +103,7 @@ function withoutTimes(key: string, value: unknown): unknown {
   return ArrayBuffer.isView(value) ? [...(value as Uint32Array)] : value;
 }
 
-/** Runs the world's plans, killed and resumed, and compares each with the run that nobody disturbed. */
+/** Runs the world's plans, killed and resumed, and compares each with the undisturbed run. */
 async function survive(world: World): Promise<void> {
   const { kills, plans } = world;
   const random = createRandom(11);
@@ -185,8 +185,9 @@ async function idsOf(folder: string, file: string): Promise<readonly string[]> {
 }
 
 /**
- * Cuts the journal at bytes of its last record, looks what counts of it, and leaves it cut: whatever is left of the record,
- * the events before it count. 0: there is no record to cut.
+ * Truncates the journal at several bytes of its last record, checks that the events before the
+ * record count at each length, and leaves it truncated. Returns 0 if there is not a record to
+ * truncate.
  */
 async function cutLastLine(folder: string): Promise<number> {
   const [name] = (await readdir(join(folder, "journal"))).toSorted().slice(-1);
@@ -213,7 +214,10 @@ async function cutLastLine(folder: string): Promise<number> {
   return 1;
 }
 
-/** In a write mostly, in any part of it; every fifth from outside. So early that the run goes on for many kills. */
+/**
+ * Draws a kill: mostly inside a write, at any of its bytes; one in five from outside. Kills come
+ * early enough that the run survives many of them.
+ */
 function drawKill(random: () => number, writes: number): Kill {
   if (random() < 0.2) return { afterMs: random() * 30 };
   return { atWrite: 1 + Math.floor((random() * writes * 2) / killsOfOneRun), share: random() };

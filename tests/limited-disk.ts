@@ -7,14 +7,14 @@ import { syncBuiltinESMExports } from "node:module";
 export type LimitedDisk = {
   /** Bytes that may still be written; `Infinity` at first. */
   room: number;
-  /** What a write without room is refused with. */
+  /** Error code of a write without space. */
   code: string;
   /** Writes that were refused. */
   readonly refused: number;
   restore(): void;
 };
 
-/** From now on `room` applies to every file that is opened or written below the folder. */
+/** Applies `room` to every file that is opened or written below the folder after this call. */
 export function limitDisk(folder: string): LimitedDisk {
   const { open, writeFile } = fs;
   const counts = { refused: 0 };

@@ -73,7 +73,10 @@ function constructions(): string[] {
     });
 }
 
-/** What each construction makes of representative arguments; see drive-constructions.mjs. */
+/**
+ * Expressions that each construction builds from representative arguments; see
+ * drive-constructions.mjs.
+ */
 function constructed(sites: readonly string[]): Expression[] {
   const innerQuotes = ['<|tool_call_start|>[get_weather(city="a "b" c")]<|tool_call_end|>'];
   const input = JSON.stringify({

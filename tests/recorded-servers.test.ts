@@ -1,6 +1,7 @@
-// What real servers answered, against what our fronts answer. Every recorded request is sent to the front with the model that
-// the real server had, and the two replies are compared: status, type, error texts, the fields and their types, and, where
-// the model determines them, the tokens and their logprobs. Where we differ on purpose, a list says why.
+// Replies of real servers, compared with those of our fronts. Every recorded request is sent to the
+// front with the model that the real server had, and the two replies are compared: status, type,
+// error texts, the fields and their types, and, where the model determines them, the tokens and
+// their logprobs. A list explains each deliberate difference.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ type Probe = {
 };
 type Reply = { readonly status: number; readonly type: string | null; readonly text: string };
 type Handle = (request: Request) => Promise<Response>;
-/** What differs, in words; empty when nothing does. */
+/** Descriptions of the differences; empty if there are none. */
 type Differences = string[];
 
 const folder = join(committedGoldens("servers"), "model");
@@ -130,7 +131,7 @@ describe.each(Object.entries(servers))("the front of %s answers as the server di
     const probes = probesOf(server.file);
     expect(probes.length).toBeGreaterThan(15);
     const found: Record<string, Differences> = {};
-    // In their order: some set what later ones show.
+    // Probes run in order: some set state that later ones show.
     for (const probe of probes) {
       const ours = await replay(handle, probe);
       const differences = compare(probe, ours, server);
@@ -140,7 +141,7 @@ describe.each(Object.entries(servers))("the front of %s answers as the server di
     const deliberate = Object.keys(server.deliberate).filter((name) => names.has(name));
     const unexplained = Object.entries(found).filter(([name]) => !deliberate.includes(name));
     expect(unexplained).toEqual([]);
-    // What no longer differs leaves the list.
+    // Differences that no longer occur must be removed from the list.
     expect(deliberate.filter((name) => found[name] === undefined)).toEqual([]);
   });
 });
@@ -197,7 +198,7 @@ const changing =
 
 function compareValues(theirs: unknown, our: unknown, place: Place): Differences {
   const { path, probe, server } = place;
-  // What is cached depends on what was asked before.
+  // Cached tokens depend on earlier requests.
   if (path.endsWith(".cached_tokens_details")) return [];
   if (path.endsWith(".finish_reason") && isSampled(probe)) return typeOf(theirs) === typeOf(our) ? [] : [path];
   if (typeOf(theirs) !== typeOf(our)) return [`${path} is ${show(theirs)}, ours ${show(our)}`];
@@ -233,7 +234,7 @@ function compareValues(theirs: unknown, our: unknown, place: Place): Differences
   return [`${path} is ${show(theirs)}, ours ${show(our)}`];
 }
 
-/** Whether chance chose the tokens. */
+/** True if the tokens of a reply were chosen at random. */
 function isSampled({ body }: Probe): boolean {
   const sampling = /"temperature":\s*(-?[\d.e]+|null)/.exec(body ?? "")?.[1];
   return sampling !== "0" && sampling !== "1e-7" && /"(input_ids|text|prompt)"/.test(body ?? "");

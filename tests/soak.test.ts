@@ -1,6 +1,6 @@
-// Many episodes against a server on which everything goes wrong. Whatever happens, every episode ends in exactly one outcome,
-// no token is lost or trained twice, nothing is left running, and memory does not grow. They are played by
-// soak/soak-child.mjs, from dist/.
+// Many episodes against a server on which everything goes wrong. Under all faults every episode
+// ends in exactly one outcome, no token is lost or trained twice, nothing is left running, and
+// memory does not grow. The episodes are run by soak/soak-child.mjs, from dist/.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { faultNames } from "../src/testing/index.ts";
 
 const isFull = process.env["FULL"] === "1";
 const tasks = isFull ? 500 : 50;
-/** As a training goes over its tasks again and again. */
+/** Passes over the tasks, as in training. */
 const passes = isFull ? 10 : 1;
 const concurrency = isFull ? 256 : 64;
 const mark = isFull ? 2000 : 100;

@@ -18,7 +18,10 @@ async function cliWithCheckout(): Promise<TestCli> {
 const call = { id: "c", name: "create_task", arguments: { user_id: "ann", title: "Tea" }, requestor: "assistant" };
 const made = '{"task_id": "task_1", "title": "Tea", "description": null, "status": "pending"}';
 
-/** As upstream's runner writes it: one trial that leaves the world as it was, one that makes a task nobody asked for, one that broke. */
+/**
+ * A results file as upstream's runner writes it: one trial leaves the world unchanged, one creates
+ * a task that was not requested, one breaks.
+ */
 function resultsFile(rewards: readonly (number | null)[]): {
   readonly info: object;
   readonly tasks: readonly object[];

@@ -74,7 +74,7 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
   }, 120_000);
   afterAll(() => rm(cwd, { recursive: true }));
 
-  /** What the user called, and what it was answered. */
+  /** Calls of the user, and their results. */
   const userSide = ({ events }: Episode): string[] =>
     events.flatMap((event) => {
       if (event.type === "user-line") return (event.line.calls ?? []).map(({ id }) => `"${id}"`);
@@ -114,7 +114,7 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     expect(written).not.toContain('"name": "toggle_airplane_mode"');
   });
 
-  /** Messages of both sides as any chat template takes them; the agent's tools alone. */
+  /** Expects messages of both sides that any chat template accepts, and only the agent's tools. */
   function expectMessages(row: Fields): void {
     const names = (JSON.parse(row["tools"] as string) as { function: { name: string } }[]).map(
       (tool) => tool.function.name,

@@ -112,7 +112,7 @@ describe("exportRun() to tau2", () => {
           { role: "user", content: "Bye. ###STOP###" },
         ],
       });
-      // What it says is what reading and evaluating it gives.
+      // Reading and evaluating the exported file gives the rewards that it states.
       const file = readTau2Results(await readFile(output, "utf8"), output);
       expect(file).toMatchObject({ domain: "mock", isSolo: false });
       const { rescored } = await evaluate({ from: output, data: folder });

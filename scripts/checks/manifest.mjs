@@ -21,7 +21,10 @@ export function readManifest() {
   return /** @type {Manifest} */ (JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 }
 
-/** Run by npm itself when a package is packed, published or installed from a folder; nobody types what they belong to. */
+/**
+ * Scripts that npm itself runs when a package is packed, published or installed from a folder; they
+ * are not typed by people.
+ */
 const lifecycleScripts = new Set(["prepack", "postpack", "prepare", "prepublishOnly"]);
 
 /**

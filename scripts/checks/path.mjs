@@ -10,7 +10,10 @@ import { fileURLToPath } from "node:url";
 import { root, runCommand } from "../run-command.mjs";
 import { readImports } from "./directions/read-imports.mjs";
 
-/** Of the rollout: files of dist/ that are loaded, and their lines of code; files in which a function runs, and lines that run in functions. */
+/**
+ * Budgets of the rollout: files of dist/ that are loaded, and their lines of code; files in which a
+ * function runs, and lines that run in functions.
+ */
 const rolloutBudgets = { modules: 243, lines: 24_600, entered: 188, executed: 8_960 };
 
 /** Files that an entry loads when it is imported, at most. */
@@ -108,7 +111,7 @@ async function measureRollout() {
 }
 
 /**
- * What V8 reports of a script.
+ * V8's coverage report of a script.
  *
  * @typedef {{ readonly startOffset: number, readonly endOffset: number, readonly count: number }} Range
  * @typedef {{ readonly url: string, readonly functions: readonly { readonly ranges: readonly Range[] }[] }} Script

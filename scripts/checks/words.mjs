@@ -11,7 +11,11 @@ import { isTest } from "./directions/problems.mjs";
 import { checkGrammar } from "./grammar.mjs";
 import { readSources } from "./read-sources.mjs";
 
-/** What is refused, and what to say instead. At most 30. @type {Readonly<Record<string, string>>} */
+/**
+ * Refused words, and their replacements. At most 30.
+ *
+ * @type {Readonly<Record<string, string>>}
+ */
 export const refused = {
   asked: "requested, sent",
   wanted: "expected, required",

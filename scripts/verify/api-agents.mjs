@@ -1,7 +1,9 @@
-// Part of `npm run verify -- gateway`: the agents of examples/agents, as they stand there, with the newest client libraries, evaluated
-// by `eval --agent-command` with a model behind an API. The API is a stand-in: a gateway of ours with a scripted policy, which speaks
-// Chat Completions, Responses and Messages, whole and streamed; once more it has chat completions alone, so that the others are
-// translated. Each client has a folder and a HOME of its own and an emptied environment; those that need a newer Node run on npm's.
+// Part of `npm run verify -- gateway`: the unchanged agents of examples/agents, with the newest
+// client libraries, evaluated by `eval --agent-command` with a model behind an API. The API is a
+// stand-in: a gateway of ours with a scripted policy, which speaks Chat Completions, Responses and
+// Messages, whole and streamed; a second pass offers only chat completions, so that the other
+// dialects are translated. Each client has a folder and a HOME of its own and an emptied
+// environment; those that need a newer Node run on npm's.
 
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:http";
@@ -126,7 +128,7 @@ async function evaluateAgent(agent, { folder, work, formats, api }) {
 }
 
 /**
- * The stand-in. It takes its key alone, which no program has.
+ * Opens the stand-in. It accepts only its own key, which the programs do not have.
  *
  * @param {string} out @param {string | null} only The one path that it has; `null`: all of the gateway.
  */

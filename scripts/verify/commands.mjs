@@ -206,7 +206,7 @@ function serve(command, cwd) {
   });
 }
 
-/** The shipped model behind vLLM's protocol, where the pages expect a server. */
+/** Serves the shipped model over vLLM's protocol, where the pages expect a server. */
 async function vllmFront() {
   const { createVllmFront } = await import("../../dist/testing/index.js");
   const { loadEmbeddedEngine } = await import("../../dist/engines/embedded/index.js");

@@ -164,7 +164,8 @@ export async function verifyEnvironments({ full = false } = {}) {
 }
 
 /**
- * What groups of another size give: of a policy that is the same for the same prompt, all episodes of a task are equal.
+ * Expected results for groups of another size: the policy gives the same reply to the same prompt,
+ * so all episodes of a task are equal.
  *
  * @param {Played} quiet
  * @param {number} groupSize

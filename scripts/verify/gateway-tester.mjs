@@ -40,7 +40,7 @@ const byDesign = {
   "responses.conversations": endpoint,
 };
 
-/** In YAML, of which JSON is a part. */
+/** Settings in YAML, of which JSON is a subset. */
 const settings = {
   "endpoints.yaml": {
     base_url: "http://127.0.0.1:1",

@@ -109,7 +109,7 @@ export async function verifyGatewayTraining({ full, model }) {
 }
 
 /**
- * As `train` does it, with episodes of `makeRunner`.
+ * Trains as `train` does, with episodes of `makeRunner`.
  *
  * @param {string} name
  * @param {{ model: string, work: string, strategy?: AgentStrategy, makeRunner: MakeRunner }} parts

@@ -60,7 +60,7 @@ const clients = [
   ["anthropic for Python", "anthropic_messages.py"],
 ];
 
-/** Of one client program. */
+/** Time limit of one client program. */
 const limitMs = 60_000;
 /** Fewer calls of tools would show little. */
 const leastCalls = 3;
@@ -217,7 +217,7 @@ function recordingEngine() {
   return { engine, sampled };
 }
 
-/** One bookshop task behind HTTP. @param {number} index */
+/** Opens one bookshop task over HTTP. @param {number} index */
 async function openWorld(index) {
   const source = bookshopSource();
   const task = source.taskset("validation").task(index);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /**
- * What is used of node-llama-cpp.
+ * The part of node-llama-cpp's interface that is used.
  *
  * @typedef {{ next?: { probabilities: Map<number, number> } } | undefined} Evaluated
  * @typedef {{ controlledEvaluate(tokens: readonly unknown[]): Promise<Evaluated[]> }} Sequence

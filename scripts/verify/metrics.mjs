@@ -101,7 +101,7 @@ export async function verifyMetrics() {
 }
 
 /**
- * What `export` writes for inspect and Harbor, read by their packages.
+ * Checks the logs that `export` writes for inspect and Harbor, read by their packages.
  *
  * @param {string} work
  * @param {{ env: Record<string, string>, check: (name: string, holds: boolean, found: unknown) => void }} options
@@ -164,7 +164,11 @@ function isRising(steps) {
   return steps.length > 2 && steps.every((step, at) => at === 0 || step > (steps[at - 1] ?? 0));
 }
 
-/** Whether two curves say the same where both have a step. @typedef {{ step: number, value: number }[]} Curve @param {Curve} a @param {Curve} b */
+/**
+ * True if two curves agree at the steps that both have.
+ *
+ * @typedef {{ step: number, value: number }[]} Curve @param {Curve} a @param {Curve} b
+ */
 function agree(a, b) {
   const known = new Map(b.map(({ step, value }) => [step, value]));
   return a.every(({ step, value }) => Math.abs((known.get(step) ?? value) - value) < 1e-9);

@@ -310,7 +310,7 @@ function read(request) {
 }
 
 /**
- * What deltas join to, where it is not what was read; `null`: it is.
+ * Joined deltas if they differ from the parse; `null` if they agree.
  *
  * @param {readonly import("../../dist/parsers/index.js").ParseDelta[]} deltas
  * @param {{ readonly content: string, readonly calls: readonly { readonly name: string | null, readonly parameters: string }[] }} parse

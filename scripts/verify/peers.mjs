@@ -12,7 +12,7 @@ import { root } from "../run-command.mjs";
 import { compare } from "./compare.mjs";
 import { makeReference } from "./reference.mjs";
 
-/** What is compared with, exactly. */
+/** Exact versions of the programs that are compared. */
 const pinned = { transformers: "5.23.0", torch: "2.13.0", nodeLlamaCpp: "3.22.1" };
 const work = join(root, "build", "verify");
 

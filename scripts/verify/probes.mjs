@@ -54,14 +54,15 @@ export async function replayProbes(url, { file, model, isSent }) {
 }
 
 /**
- * What stays the same from one run to the next: keys and kinds, and the words of errors. `null` where a recording was cut off.
+ * Properties that stay the same from one run to the next: keys and types, and the texts of errors.
+ * `null` if a recording was truncated.
  *
  * @param {string} reply
  * @param {number} status
  * @returns {unknown}
  */
 function shapeOf(reply, status) {
-  // Of a stream, its first frame: how many follow is a matter of time.
+  // The first frame of a stream: the number of later frames depends on timing.
   const [frame = ""] = reply.startsWith("data: ") ? reply.slice(6).split("\n\n") : [reply];
   const value = parsed(frame);
   const isCut = typeof value === "string" && /^[[{]/.test(frame);

@@ -57,7 +57,8 @@ export function installPython() {
   run("python3", ["-m", "venv", environment]);
   const install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
   run(executable, [...install, "-r", lists[0] ?? ""]);
-  // Of these only sources and light modules are read; what they ask for beside would be gigabytes.
+  // Packages of which only sources and light modules are read; their dependencies would be
+  // gigabytes.
   run(executable, [...install, "--no-deps", "-r", lists[1] ?? ""]);
   writeFileSync(stamp, wanted);
   return executable;

@@ -46,7 +46,7 @@ export function makeEnvironment({ name, packages, overrides = [], hashed = "", o
 }
 
 /**
- * A package alone in a folder of its own, without what it requires.
+ * Installs a package without its dependencies into a folder of its own.
  *
  * @param {string} folder
  * @param {string} wanted As uv is given it.
@@ -72,7 +72,7 @@ export function versionOf(python, distribution) {
   return outputOf(python, `import importlib.metadata; print(importlib.metadata.version("${distribution}"))`);
 }
 
-/** What a program in Python prints. @param {string} python @param {string} code */
+/** Output of a program in Python. @param {string} python @param {string} code */
 export function outputOf(python, code) {
   return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim();
 }
@@ -88,7 +88,11 @@ export function findUv() {
   return uv;
 }
 
-/** By the names a machine may have for it; shims that stand for nothing fail when they are asked. @param {number} oldest */
+/**
+ * Searches for a Python by its usual names; shims without a Python fail when they are called.
+ *
+ * @param {number} oldest
+ */
 function findPython(oldest) {
   const code = `import sys, venv; print(sys.executable if (3, ${oldest}) <= sys.version_info < (3, 14) else '')`;
   for (const name of ["python3.12", "python3.11", "python3.13", "python3.10", "python3", "python"]) {

@@ -1,5 +1,6 @@
-// What a shipped model says of real prompts by our own kernels, as a file for other programs to be compared with: ids, the
-// logprobs of the last tokens given those before them, and a greedy continuation.
+// Results of a shipped model on real prompts by our own kernels, as a file for comparison with
+// other programs: ids, the logprobs of the last tokens given those before them, and a greedy
+// continuation.
 
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
 import { packSequences, readCheckpoint, TrainingModel } from "../../dist/learner/model/index.js";

@@ -1,4 +1,5 @@
-// What a verification says: a line for each check as it ends, with its figure, and whether all held.
+// Output of a verification: a line for each check as it ends, with its figure, and whether all
+// held.
 
 /**
  * @param {string} subject

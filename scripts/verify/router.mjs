@@ -126,8 +126,9 @@ export async function verifyRouter({ newest }) {
     return describeLosses(recorder.requests, foretold);
   });
   await router.kill();
-  // By default episodes that begin alike share a worker, retries hide what a dying one does to a client, and checks are a minute
-  // apart. With few seconds between them workers that are paused count as ill, so that this router comes last.
+  // The router's defaults do not suit this check: episodes that begin alike share a worker, retries
+  // hide the effect of a dying worker on a client, and health checks are a minute apart. With only
+  // seconds between checks paused workers count as unhealthy, so this router comes last.
   const bare = await startRouter(
     urls,
     ...["--policy", "round_robin", "--disable-retries"],

@@ -1,6 +1,7 @@
-// What a server's logprobs mean: tokens that it sampled under one parameter after the other, against the distribution that our own
-// kernels compute for the same places. A logprob is that of the distribution after penalties, biases and temperature and before
-// anything is cut off (SGLang), or of the model's own (vLLM, unless it is started otherwise); what is cut off is never sampled.
+// Meaning of a server's logprobs: tokens sampled under one parameter after the other, against the
+// distribution that our own kernels compute for the same places. A logprob comes from the
+// distribution after penalties, biases and temperature and before truncation (SGLang), or from the
+// model's own (vLLM, unless it is started otherwise); truncated tokens are never sampled.
 
 import { Decoder, pageTokens, readCheckpoint } from "../../dist/learner/model/index.js";
 import { adjustLogits } from "../../dist/engines/token-sampling.js";
@@ -125,7 +126,7 @@ function probabilitiesOf(logits, temperature) {
 }
 
 /**
- * Whether a token may be sampled, with a little room at the edges.
+ * True if a token may be sampled, with a small tolerance at the limits.
  *
  * @param {Float32Array} logits
  * @param {number} token

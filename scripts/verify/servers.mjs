@@ -23,8 +23,8 @@ for (const [signal, code] of /** @type {const} */ ([
 }
 
 /**
- * Ports that nobody listens on now, each another, and below those that systems give to outgoing connections: one of those may be
- * taken between now and the server's start.
+ * Distinct ports that are free now and lie below those that systems give to outgoing connections:
+ * one of those may be taken between now and the server's start.
  *
  * @param {number} count
  */
@@ -123,7 +123,11 @@ function endAll() {
   for (const pid of groups) endGroup(pid);
 }
 
-/** As a machine ends them that is switched off: also what they started. @param {number} pid */
+/**
+ * Kills a process and the processes that it started, as a machine that is switched off does.
+ *
+ * @param {number} pid
+ */
 function endGroup(pid) {
   groups.delete(pid);
   try {

@@ -14,7 +14,7 @@ import { freePorts, startServer } from "./servers.mjs";
 const version = "0.5.23";
 const folder = join(root, "models", "bookshop-1m");
 
-/** Of CUDA, pictures and sound. */
+/** Packages for CUDA, images and sound. */
 const unused = [
   ...["cuda-python", "flash-attn-4", "flashinfer_python", "humming-kernels", "nvidia-cutlass-dsl", "nvidia-mathdx"],
   ...["nvshmem4py-cu13", "quack-kernels", "sgl-deep-ep", "sgl-deep-gemm", "sgl-flash-mla", "sglang-kernel", "tilelang"],

@@ -10,7 +10,7 @@ import { dumpJson } from "../../dist/python-semantics/json/index.js";
 import { digestOf } from "../../dist/rollout/index.js";
 import { taskUser } from "../../dist/users/index.js";
 
-/** What is done to a reference solution. */
+/** Changes to a reference solution. */
 const variants = /** @type {const} */ ([
   "gold",
   "silent",

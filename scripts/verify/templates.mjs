@@ -158,7 +158,7 @@ function outcomeOf(render, ChatTemplateError) {
   try {
     return sha256(render());
   } catch (error) {
-    // Ours refuses a prompt without a tool result; the template leaves it out in silence.
+    // Our renderer refuses a prompt without a tool result; the template silently omits the result.
     if (error instanceof AttributedError && error.failure.code === "message-not-shown") return lost;
     if (!(error instanceof ChatTemplateError)) throw error;
     return error.kind === "raise" ? `refused: ${sha256(error.message)}` : "refused";

@@ -16,7 +16,7 @@ import { installPackages } from "./npm.mjs";
 import { makeEnvironment } from "./python.mjs";
 
 /**
- * As Phoenix's API has it, with its own names of attributes.
+ * A span as Phoenix's API returns it, with its own names of attributes.
  *
  * @typedef {object} Span
  * @property {string} name
@@ -77,7 +77,7 @@ export async function verifyTraces() {
 }
 
 /**
- * In a process of its own, whose SDK sends to Phoenix.
+ * Runs a rollout in a process of its own, whose SDK sends to Phoenix.
  *
  * @param {string} folder @param {{ metrics: string, sdk: string, url: string }} options @returns {Promise<number | null>}
  */
@@ -94,7 +94,7 @@ function rollout(folder, { metrics, sdk, url }) {
 async function newSpans(url, known) {
   const agents = (/** @type {readonly Span[]} */ all) => all.filter(({ span_kind }) => span_kind === "AGENT").length;
   let spans = /** @type {Span[]} */ ([]);
-  // What it received it writes a little later.
+  // Phoenix stores received spans with a short delay.
   for (let tries = 0; tries < 60; tries++) {
     const reply = await fetch(`${url}/v1/projects/default/spans?limit=1000`);
     const { data } = /** @type {{ data: Span[] }} */ (reply.ok ? await reply.json() : { data: [] });
@@ -108,7 +108,7 @@ async function newSpans(url, known) {
 }
 
 /**
- * What Phoenix has is what the run folder has.
+ * Checks that the spans in Phoenix match the run folder.
  *
  * @param {readonly Span[]} spans
  * @param {{ folder: string, holdsMessages: boolean, check: (name: string, holds: boolean, found: unknown) => void }} options

@@ -31,7 +31,11 @@ const flags = {
   finalTasks: 12,
 };
 
-/** Of each step, by the weights that sampled it: its groups. @type {Map<string, Map<string, FinishedEpisode[]>>} */
+/**
+ * Groups of each step, by the weight version that sampled them.
+ *
+ * @type {Map<string, Map<string, FinishedEpisode[]>>}
+ */
 const trained = new Map();
 
 /** @type {typeof episodeRunner} */

@@ -10,7 +10,7 @@ import { root } from "../run-command.mjs";
 import { makeEnvironment, versionOf } from "./python.mjs";
 
 const pinned = { torch: "2.13.0", transformers: "5.23.0", trl: "1.16.0", verl: "0.9.1" };
-/** What verl imports and does not ask for. */
+/** Packages that verl imports without declaring them. */
 const further = ["httpx==0.28.1", "cachetools==6.2.2", "fastapi==0.165.0", "uvicorn==0.38.0"];
 const checks = {
   trl: "check_trl",
@@ -29,7 +29,7 @@ export async function verifyTrainers({ newest, full }) {
   const { bin } = makeEnvironment({
     name: newest ? "trainers-newest" : "trainers",
     packages: [...names, ...further],
-    // What verl asks for is older.
+    // verl declares older versions.
     overrides: names.filter((name) => /^(torch|transformers)\b/.test(name)),
   });
   const python = bin("python");

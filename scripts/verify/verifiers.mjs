@@ -115,7 +115,11 @@ async function evaluate(release, { work, url }) {
   return place === undefined ? null : join(cwd, place);
 }
 
-/** As golden files: without this machine's paths and its clone's commit. @param {string} from @param {string} to @param {string} work */
+/**
+ * Keeps files as golden files: without this machine's paths and its clone's commit.
+ *
+ * @param {string} from @param {string} to @param {string} work
+ */
 function keep(from, to, work) {
   mkdirSync(to, { recursive: true });
   for (const file of readdirSync(from)) {

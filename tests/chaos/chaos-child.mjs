@@ -29,7 +29,7 @@ const worlds = {
   telecom: async () => {
     const { loadTau2Data, tau2Source, telecomExpertAction, telecomRuleUser } = await tau2();
     const environment = await tau2Source(await loadTau2Data({ domain: "telecom", folder: data }));
-    // Of every kind.
+    // A stride of 19 reaches tasks of every kind.
     return { environment, split: "base", taskAt: (at) => 19 * at, user: telecomRuleUser(), act: telecomExpertAction };
   },
   mock: async () => {

@@ -8,7 +8,7 @@ import { ConfigurationError } from "#src/core/index.ts";
 import { repositoryRoot } from "./shared-folder.ts";
 
 export type FindDataOptions = {
-  /** What `--data` named; `null` when nothing was named. Then nothing outside it is looked at. */
+  /** Value of `--data`; `null` if absent. If given, no other folder is searched. */
   readonly data: string | null;
   /** Folder of the golden files; its neighbours are looked at. */
   readonly goldens: string;

@@ -10,7 +10,10 @@ const shownFailures = 10;
 /** Characters shown on either side of the first difference. */
 const excerpt = 80;
 
-/** The records of a file. A line that is not a JSON object throws: then it is no golden file. */
+/**
+ * Records of a file. Throws for a line that is not a JSON object: the file is then not a golden
+ * file.
+ */
 export async function readGoldenFile(path: string): Promise<JsonObject[]> {
   const text = await readFile(path, "utf8");
   return text
@@ -70,7 +73,10 @@ export class GoldenTally {
   }
 }
 
-/** What differs first, with its path; `null` when both are the same JSON. Order of keys does not matter. */
+/**
+ * First difference, with its path; `null` when both are the same JSON. Order of keys does not
+ * matter.
+ */
 export function describeDifference(expected: JsonValue, actual: JsonValue, path = ""): string | null {
   if (expected instanceof Map && actual instanceof Map) {
     for (const key of new Set([...expected.keys(), ...actual.keys()])) {

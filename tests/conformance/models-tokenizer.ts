@@ -46,7 +46,7 @@ function licenceNote(name: string): string {
     : "";
 }
 
-/** How a record is played, and which of its keys say what should come out. */
+/** Function that runs each type of record, and the keys of a record that hold the expected results. */
 const plays: Readonly<Record<string, Play>> = {
   encode: {
     keys: ["ids", "decoded", "decoded_skip_special"],

@@ -1,5 +1,5 @@
-// The command behind `npm run conformance`: plays one suite's golden files from a folder and prints what became of them.
-// Not a test runner; the tests call the suites themselves.
+// Implementation of `npm run conformance`: runs one suite's golden files from a folder and prints
+// the result of each. Not a test runner; the tests call the suites themselves.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -25,7 +25,7 @@ type Request = {
   readonly allowUnsupported: boolean;
 };
 
-/** How many differences are shown in all. */
+/** Maximum number of differences shown in total. */
 const shownFailures = 10;
 
 const usage = "npm run conformance -- <suite> <folder> [--data <folder>] [--allow-unsupported]";

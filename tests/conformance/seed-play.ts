@@ -16,7 +16,7 @@ import { toolCallParser } from "#src/parsers/index.ts";
 import { compileChatTemplate, segmentsText } from "#src/renderers/index.ts";
 import { describeDifference, textOf } from "./golden-file.ts";
 
-/** What all records of one set share. */
+/** Data that all records of one set share. */
 export type SeedSet = {
   readonly chatTemplate: string;
   readonly tokenizer: Tokenizer;
@@ -26,7 +26,7 @@ export type SeedSet = {
   readonly tauBench: string;
 };
 
-/** What happened. */
+/** Outcome of running one record. */
 export type SeedPlay = {
   readonly posted: readonly {
     readonly url: string;
@@ -121,7 +121,8 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
             throw new PythonError("RuntimeError", "the adapter was made to raise");
           }
           const read = parser.parse(text, { tools: data.tools, forwardUnknownTools });
-          // As SGLang read before 0.5.23, with which these were recorded: where no call comes out, nothing of the text is dropped.
+          // Normal text of SGLang before 0.5.23, which recorded these: if no call is read, no text
+          // is dropped.
           const result = { ...read, normalText: read.content };
           turn.set("parsed", result.raised === null ? parsedRecord(result) : "failed");
           return result;
@@ -173,7 +174,7 @@ function scriptedCustomer(record: JsonObject): {
   };
 }
 
-/** What the scripted server answers. Throws where it fails. */
+/** Answer of the scripted server. Throws where the script has a failure. */
 function serverAnswer(reply: JsonValue | undefined): unknown {
   if (!(reply instanceof Map)) throw new Error("The scripted server has no reply left.");
   if (reply.has("raises")) throw raised(reply);

@@ -211,7 +211,7 @@ function runsOf(mask: readonly number[]): JsonValue[] {
   return runs;
 }
 
-/** Of a family that rewrites history: the texts that were sent, and the reward. */
+/** Expected values for a family that rewrites history: the texts that were sent, and the reward. */
 function expectedRequests(expected: JsonObject): JsonValue {
   const posted = (expected.get("posted") ?? []) as JsonObject[];
   const result = objectOf(expected, "result");

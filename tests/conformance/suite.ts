@@ -1,7 +1,8 @@
-// What a golden suite is: files of recorded inputs and expected outputs, played through our adapters. The same code runs
-// in the tests and behind `npm run conformance`. Not a test runner: it counts and shows differences.
+// Golden suites: files of recorded inputs and expected outputs, run through our adapters. The same
+// code runs in the tests and in `npm run conformance`. Not a test runner: it counts and shows
+// differences.
 
-/** What became of one golden file. `passed + failed + unsupported` is the number of its records. */
+/** Result of one golden file. `passed + failed + unsupported` is the number of its records. */
 export type GoldenFileReport = {
   /** Relative to the suite's folder. */
   readonly file: string;

@@ -37,7 +37,7 @@ function playCall(data: DomainData, world: World, call: JsonObject): JsonObject 
   const before = stateOf(world);
   const { observation } = callAction(data.domain, world, { name, kwargs });
   const result: JsonObject = new Map<string, JsonValue>([["obs", observation]]);
-  // A step whose observation is no text breaks in the reference's reply, after the call.
+  // A step whose observation is not a string fails in the reference's reply, after the call.
   if (observation === null) result.set("raises", "ValidationError");
   if (stateOf(world) !== before) result.set("hash", world.digest());
   return result;

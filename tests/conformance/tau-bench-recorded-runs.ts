@@ -22,7 +22,7 @@ export async function playRecordedRun(
   let before = episode.digest();
   let last: TauStep | null = null;
   for (const [index, step] of steps.entries()) {
-    // A grade leaves the gold data behind.
+    // Grading replaces the state with the gold data, so the digest is taken before the last step.
     if (index === steps.length - 1) before = episode.digest();
     line = (step.get("user") as string | undefined) ?? "";
     const kwargs = parseJson(step.get("arguments") as string) as JsonObject;

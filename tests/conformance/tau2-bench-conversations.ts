@@ -72,7 +72,7 @@ export function playConversation(data: DomainData, task: Tau2Task, record: JsonO
     step_count: conversation.stepCount,
     num_errors: conversation.errorCount,
     agent_inputs: sides.assistant.inputs,
-    // There is no user.
+    // `null` without a user.
     user_inputs: isSolo ? null : sides.user.inputs,
   });
   if (raised !== null) actual.set("raises", raised);

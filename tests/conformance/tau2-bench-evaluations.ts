@@ -77,14 +77,17 @@ async function resultOf(evaluation: () => Promise<RewardInfo>): Promise<JsonObje
   }
 }
 
-/** What it raises shows objects of Python; its class is compared. */
+/**
+ * Expected result. Error messages of the reference contain Python objects, so only the class of an
+ * error is compared.
+ */
 function expectedResult(result: JsonObject): JsonValue {
   const raises = result.get("raises");
   if (typeof raises === "string") return asObject({ raises: raises.replace(/:.*/s, "") });
   return result.get("reward_info")!;
 }
 
-/** As the golden files have it. */
+/** Reward in the form of the golden files. */
 export function rewardRecord(info: RewardInfo): JsonObject {
   const checks = info.actionChecks;
   return asObject({

@@ -35,7 +35,7 @@ function expectedMetrics(expected: JsonObject): JsonObject {
   return metrics.set("pass_hat_ks", new Map(passes.map(([k, value]) => [k, rounded(numberOf(value))])));
 }
 
-/** Simulations that failed are no part of the averages, and count as trials without success. */
+/** Failed simulations are excluded from the averages, and count as trials without success. */
 function metricsOf(record: JsonObject): JsonObject {
   const simulations = record.get("simulations") as JsonObject[];
   const graded = simulations.filter((one) => one.get("termination_reason") !== "infrastructure_error");

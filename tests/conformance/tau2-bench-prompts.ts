@@ -101,7 +101,7 @@ export function playBriefUser(data: DomainData, record: JsonObject): Played {
   return { expected: record.get("text")!, actual: userPrompt(data.userGuidelines.plain, "I") };
 }
 
-/** How many tasks an agent with the solution, and one without a user, can play. */
+/** Number of tasks that an agent with the solution, and one without a user, can run. */
 export function playValidTasks(data: DomainData, tasks: readonly Tau2Task[], record: JsonObject): Played {
   const gt = tasks.filter((task) => goldAgentPrompt("", "", task) !== null).length;
   const canSolo = data.domain.soloRefusal === null;
@@ -177,7 +177,7 @@ function expectedRequest(call: JsonObject, _: number, calls: readonly JsonObject
   return asObject({ call: call.get("call")!, messages: [told, ...messages], tools: request.get("tools")! });
 }
 
-/** What the judge is asked. */
+/** Request to the judge. */
 export function playJudgeRequest(record: JsonObject): Played {
   const messages = readMessages(record.get("input")!, "the record");
   const assertions = record.get("assertions") as JsonValue[] as string[];

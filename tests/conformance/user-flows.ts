@@ -36,7 +36,10 @@ const users: Readonly<Record<string, (options: ModelUserOptions) => UserSource>>
   reflection: reflectionUser,
 };
 
-/** How the played conversation differs from the record; `null` when it does not, `undefined` for an unknown strategy. */
+/**
+ * Difference between the conversation and the record; `null` if they are equal, `undefined` for an
+ * unknown strategy.
+ */
 export async function playUserFlow(flow: UserFlow): Promise<string | null | undefined> {
   const makeUser = Object.hasOwn(users, flow.strategy) ? users[flow.strategy] : undefined;
   if (makeUser === undefined) return undefined;

@@ -39,7 +39,10 @@ const runEpisode = episodeRunner(parts, {
 const taskset = environment.taskset("train");
 const taskIndexes = Array.from({ length: tasks }, (_, index) => index);
 const places = new Map(taskIndexes.map((index) => [taskset.task(index).id, index]));
-/** How often each ended. Made before anything is measured, so that it does not grow. */
+/**
+ * Number of times that each episode ended. Allocated before anything is measured, so that it does
+ * not grow.
+ */
 const ends = new Uint8Array(planned);
 const outcomes = {};
 const wrong = [];

@@ -87,7 +87,8 @@ export function moduleOf(file, tree) {
 }
 
 /**
- * What the table says of a module; `undefined` for the entry of the package, which is in none.
+ * Entry of the table for a module; `undefined` for the entry of the package, which belongs to no
+ * module.
  *
  * @param {string | null} module
  * @param {Pick<Tree, "modules">} tree
@@ -207,7 +208,7 @@ function* findUnusedPermissions(tree, used) {
 }
 
 /**
- * Whether a name of the table, perhaps a pattern of adapters, means this module or package.
+ * True if a name of the table, perhaps a pattern of adapters, matches this module or package.
  *
  * @param {string} name
  * @param {string} target

@@ -71,7 +71,7 @@ export const modules = {
     imports: ["core", "lib", "engines"],
     loads: "engines/llama-cpp/llama-library.ts",
   },
-  // What environments written by users are defined with.
+  // API with which users define environments.
   environments: {
     imports: ["core", "lib", "python-semantics"],
     packages: { zod: "environments/check-definition.ts" },
@@ -80,7 +80,7 @@ export const modules = {
   // The contract of environments that run elsewhere; each protocol is a folder below it.
   "environments/remote": { imports: ["core", "lib", "python-semantics", "http"] },
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
-  // What benchmarks with tables of records share.
+  // Code that benchmarks with tables of records share.
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
   "environments/remote/mcp": {

@@ -110,7 +110,7 @@ async function findStaleReference() {
     : [`${referenceFile} is not what the build says: run "node scripts/checks/docs/reference.mjs --write".`];
 }
 
-/** In documents, on model cards and in the help of every command. */
+/** Finds commands in documents, on model cards and in the help of every command. */
 async function findCommands() {
   const { commandLineProblem, runCli } = await import("../../../dist/cli/run-cli.js");
   const { signal } = new AbortController();
@@ -155,7 +155,7 @@ async function compileBlocks(blocks) {
   }
   const settings = {
     extends: "../../tsconfig.base.json",
-    // What an example leaves unused is there to be seen.
+    // Unused variables in an example are there for the reader.
     compilerOptions: { rootDir: ".", outDir: ".", noUnusedLocals: false, noUnusedParameters: false },
     include: ["*.ts"],
     exclude: [],

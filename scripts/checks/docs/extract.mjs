@@ -100,8 +100,8 @@ const subcommands =
 const isNamed = new RegExp(`^(?:${subcommands}) --`);
 
 /**
- * Commands in blocks without a language or of a shell (in a `console` those behind `$`, in a `diff` those that are added), and
- * in code within a line.
+ * Commands in blocks without a language or of a shell (in a `console` those after `$`, in a `diff`
+ * those that are added), and in code within a line.
  *
  * @param {string} file
  * @param {string} text
@@ -151,7 +151,8 @@ export function extractCommands(file, text) {
 }
 
 /**
- * The first command of a line, without what stands before and behind it: variables, comments, pipes, redirections.
+ * The first command of a line, without variables before it or comments, pipes and redirections
+ * after it.
  *
  * @param {string} command
  */

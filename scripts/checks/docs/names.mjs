@@ -1,4 +1,5 @@
-// That FEATURES.md names everything the built package knows by name, so that it cannot fall behind in silence.
+// Checks that FEATURES.md names every named part of the built package, so that it cannot become
+// outdated unnoticed.
 
 /**
  * @param {string} features Text of FEATURES.md.

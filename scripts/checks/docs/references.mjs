@@ -1,5 +1,5 @@
-// What documentation points at: files by link or by path in code, and commands of package.json. A pointer to what is gone is
-// the first thing that rots.
+// References in documentation: files by link or by path in code, and commands of package.json. A
+// reference to a removed file is the first thing that rots.
 
 import { dirname, join } from "node:path/posix";
 

@@ -21,7 +21,7 @@ import { here, pythonServers, runClient } from "./python-servers.mjs";
 const packages = { "@modelcontextprotocol/server": "2.4.0", zod: "4.6.7" };
 const inPython = ["mcp==2.3.0"];
 
-/** What the tools of the servers answer to, and what a policy reads of it. */
+/** Arguments that the tools of the servers accept, and the text that a policy reads in reply. */
 const calls = /** @type {const} */ ([
   ["add", { a: 1, b: 2 }, /^3$/, false],
   ["lines", {}, /^(1\n2|\[1,\s?2\])$/, false],

@@ -61,7 +61,8 @@ export async function readPlayed(folder) {
       throw new Error(`episode ${id} failed at "${failure.boundary}" with ${failure.code}: ${failure.message}`);
     }
     if (failure === null && samples.length === 0) throw new Error(`episode ${id} is whole and has no row`);
-    // What is trained: an episode that began again has the turns of its first beginning, too, in no row.
+    // Only trained rows are compared: a restarted episode also holds the turns of its first start,
+    // which are in no row.
     const rows = samples.map(({ tokens, lossMask }) => `${tokens.join(" ")} | ${lossMask.join("")}`);
     played.set(id, { outcome, reward, tokens: rows.join(" / "), code: failure?.code ?? null });
   }

@@ -35,7 +35,7 @@ export function servePolicy(decide, { latencyMs = 0 } = {}) {
 }
 
 /**
- * What stands in the tool messages of a prompt, in order.
+ * Contents of the tool messages of a prompt, in order.
  *
  * @param {string} prompt
  * @returns {string[]}

@@ -62,7 +62,8 @@ export async function allClosed(port, { unheard = 0 } = {}) {
 }
 
 /**
- * What a program in Python prints, with a home of its own and nothing of this process's environment.
+ * Runs a program in Python, with a home of its own and nothing of this process's environment;
+ * resolves to its output.
  *
  * @param {string} python
  * @param {readonly string[]} parameters
@@ -87,7 +88,11 @@ export function runClient(python, parameters, { cwd, home }) {
 /** Sessions of earlier checks, by port. @type {Map<number, number>} */
 const leased = new Map();
 
-/** What `openenv init` writes. @param {string} folder @param {string} openenv @param {string} home */
+/**
+ * Creates the scaffold that `openenv init` writes.
+ *
+ * @param {string} folder @param {string} openenv @param {string} home
+ */
 export function makeScaffold(folder, openenv, home) {
   const work = join(folder, "scaffold");
   const app = join(work, "verify_play", "server", "app.py");

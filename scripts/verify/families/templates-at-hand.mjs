@@ -86,7 +86,11 @@ const namesIn = (folder) => (existsSync(folder) ? readdirSync(folder).toSorted()
 /** @param {string} file @param {string} name @returns {readonly NamedTemplate[]} */
 const readTemplate = (file, name) => (existsSync(file) ? [{ name, chatTemplate: readFileSync(file, "utf8") }] : []);
 
-/** Templates for embedding and ranking are no chat templates: they write a query and documents. @param {string} folder */
+/**
+ * Chat templates only: templates for embedding and ranking write a query and documents instead.
+ *
+ * @param {string} folder
+ */
 function jinjaFiles(folder) {
   return namesIn(folder)
     .filter((file) => file.endsWith(".jinja") && !file.startsWith("examples+pooling"))

@@ -1,5 +1,5 @@
-// What every client program has to do beside calling its library: the tools and the user of one bookshop task, behind HTTP. A
-// program plays the agent: it is called with the address of its world and "whole" or "streamed".
+// Common part of all client programs: the tools and the user of one bookshop task, over HTTP. A
+// program runs the agent: its arguments are the address of its world and "whole" or "streamed".
 
 const [, , address = "", mode = "whole"] = process.argv;
 

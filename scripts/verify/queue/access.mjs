@@ -1,5 +1,6 @@
-// Who may use a broker, and over what: TLS with an authority of its own, a user with a password, a token, an nkey, and a credentials file.
-// Each way in is tried with the right keys and with wrong ones.
+// Access to a broker, and its transports: TLS with an authority of its own, a user with a password,
+// a token, an nkey, and a credentials file. Each kind of access is tried with the right keys and
+// with wrong ones.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

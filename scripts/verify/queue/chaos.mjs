@@ -1,6 +1,8 @@
-// A run over a queue while everything is killed: workers, the broker, the broker with its disk, the coordinator, each at random moments and
-// each started again; and workers that are stopped for longer than their lease. It must come to what an undisturbed run in one process
-// comes to: the same groups, decisions and rewards, every episode once with the same sampled tokens, and nothing left behind.
+// A run over a queue while everything is killed: workers, the broker, the broker with its disk, the
+// coordinator, each at random moments and each restarted; and workers that are stopped for longer
+// than their lease. The result must equal that of an undisturbed run in one process: the same
+// groups, decisions and rewards, every episode once with the same sampled tokens, and no messages
+// left in the streams.
 
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -19,7 +21,7 @@ import { startNats } from "./nats-server.mjs";
 const program = join(root, "dist", "cli", "main.js");
 const workers = 3;
 const leaseSeconds = 4;
-/** Of one run; each of its processes takes a while to start. */
+/** Kills in one run; each of its processes takes a while to start. */
 const killsOfOneRun = 30;
 const seed = 7;
 
@@ -101,7 +103,7 @@ export async function runChaos({ version, folder, kills, tasks }) {
       compare(expected, await resultOf(out), out);
       if (kills > done) process.stderr.write(`${done} of ${kills} kills, ${runs} runs equal to the undisturbed one\n`);
     }
-    // In order, too: a worker that was stopped is awake again by now, or is woken.
+    // Workers end in order, too: a stopped worker has resumed by now, or is resumed here.
     for (const one of alive.values()) one.signal("SIGCONT");
     for (const one of alive.values()) one.signal("SIGTERM");
     const codes = await Promise.all([...alive.values()].map(({ ended }) => ended));
@@ -158,7 +160,7 @@ function start(parameters, log) {
   };
 }
 
-/** What timing may not change, in an order of its own. @param {string} folder */
+/** Results that must not depend on timing, in an order of their own. @param {string} folder */
 async function resultOf(folder) {
   const reader = openRunFolder(folder);
   /** @type {unknown[]} */
@@ -227,7 +229,7 @@ async function expectNothingLeft(url, ids) {
   if (odd !== undefined) throw new Error(`a late receipt is of episode "${odd}", which does not count`);
 }
 
-/** By the names of the streams. @param {string} url */
+/** Number of messages left, by the name of the stream. @param {string} url */
 async function messagesLeft(url) {
   const nc = await connect({ servers: url.replace("nats://", "") });
   /** @type {Record<string, number>} */

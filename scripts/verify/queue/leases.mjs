@@ -101,7 +101,7 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
 }
 
 /**
- * What a job costs: submitted, taken, its receipt sent and received, without episodes.
+ * Cost of a job: submitted, taken, its receipt sent and received, without episodes.
  *
  * @param {{ version: import("./nats-server.mjs").NatsVersion, folder: string, jobs: number }} options
  * @returns {Promise<string>} The figures.

@@ -9,7 +9,7 @@ import { root } from "../../run-command.mjs";
 import { CannotVerify } from "../python.mjs";
 import { freePorts, startServer } from "../servers.mjs";
 
-/** By the name of a version. Debian's is whatever the release has (bookworm: 2.9.10). */
+/** Versions by name. Debian's depends on the release (bookworm: 2.9.10). */
 export const natsVersions = /** @type {const} */ (["debian", "2.11.17"]);
 
 /** @typedef {(typeof natsVersions)[number]} NatsVersion */

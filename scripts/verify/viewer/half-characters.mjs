@@ -38,13 +38,17 @@ const shownTexts = `[
   ...Array.from(document.querySelectorAll("a[href]"), (link) => link.getAttribute("href") ?? ""),
 ]`;
 
-/** What it says, its address, its title, its links. @param {Page} page @returns {Promise<string[]>} */
+/**
+ * Texts of the page, its address, its title, its links.
+ *
+ * @param {Page} page @returns {Promise<string[]>}
+ */
 const textsOf = (page) => page.evaluate(shownTexts);
 
 /** @param {string} text */
 const isFine = (text) => !/\p{Surrogate}/u.test(text) && (!text.startsWith("#") || !/%(?![0-9A-F]{2})/i.test(text));
 
-/** What surrounds the first half character. @param {string} text */
+/** Text around the first unpaired surrogate. @param {string} text */
 const about = (text) => JSON.stringify(/[^]{0,60}\p{Surrogate}[^]{0,20}/u.exec(text)?.[0] ?? text.slice(0, 200));
 
 /**

@@ -132,7 +132,8 @@ class Checks {
   }
 
   /**
-   * In both themes, and narrow: what is to be seen is there, axe finds nothing serious, nothing is wider than the screen.
+   * Checks a page in both themes, and narrow: expected content is present, axe finds nothing
+   * serious, nothing is wider than the screen.
    *
    * @param {string} name @param {string} base @param {string} hash @param {{ see: string }} expected
    */
@@ -347,7 +348,8 @@ async function trainer(checks, { url, overlay, file }) {
 }
 
 /**
- * A run that is being written, until its process is killed: the page that is open shows what comes, asks for nothing twice and nobody else.
+ * Follows a run that is being written, until its process is killed: the open page shows new data,
+ * requests nothing twice and no other server.
  *
  * @param {Checks} checks @param {string} url @param {() => Promise<void>} kill
  */
@@ -456,7 +458,8 @@ async function hostile(checks, { from, folder, file, serve }) {
 }
 
 /**
- * What each format has is shown, and what it does not record is named.
+ * Checks that the data of each format is shown, and that data it does not record is named as
+ * missing.
  *
  * @param {Checks} checks @param {Record<string, string>} files @param {(...sources: string[]) => Promise<string>} serve
  */

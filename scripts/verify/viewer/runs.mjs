@@ -44,8 +44,9 @@ export async function sampledRun(folder) {
 }
 
 /**
- * What the embedded learner computes for the tokens of a run, each line ending with the last token of its row. One logprob of the second
- * row is far away, one is no number, and the third row has a line of another length.
+ * Logprobs that the embedded learner computes for the tokens of a run, each line ending with the
+ * last token of its row. One logprob of the second row is far away, one is not a number, and the
+ * third row has a line of another length.
  *
  * @param {string} run @param {string} file
  */
@@ -159,7 +160,11 @@ export async function largeRun(from, folder, count) {
   await store.close(manifest);
 }
 
-/** What breaks a careless page, everywhere that an episode has text. @param {string} from @param {string} folder @param {string} address */
+/**
+ * A run with text that breaks a careless page, everywhere that an episode has text.
+ *
+ * @param {string} from @param {string} folder @param {string} address
+ */
 export async function hostileRun(from, folder, address) {
   const reader = openRunFolder(from);
   const first = await firstOf(reader.episodes());
