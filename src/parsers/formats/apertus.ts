@@ -75,11 +75,11 @@ export const apertusReasoning: ReasoningParser = {
     }
     return { reasoning: reasoning.join(""), normalText: rest.join("") + text.slice(at) };
   },
-  // Thoughts and content take turns.
+  // Thoughts and content alternate.
   startSplitting: () => silentStep,
 };
 
-/** Calls inside a thought go to the rest, one that does not end with all that follows. */
+/** Splits off a thought. Calls inside it go to the rest, an unfinished call with all text after it. */
 function splitThought(text: string): ReasoningSplit {
   const reasoning: string[] = [];
   const rest: string[] = [];

@@ -44,8 +44,8 @@ export const cohereCommand4 = createToolCallParser({
 });
 
 /**
- * The value as the server's strict reader (orjson) has it: integers beyond 64 bits are floats there. What it refuses as a whole is read by
- * Python's, as it is.
+ * The value as the server's strict reader (orjson) reads it: integers beyond 64 bits are floats. A
+ * value that orjson refuses as a whole is read by Python's reader, unchanged.
  */
 function asStrictReader(value: JsonValue): JsonValue {
   return isRefused(value) ? value : withFloats(value);
@@ -74,7 +74,7 @@ export const cohereCommand4Reasoning: ReasoningParser = {
   markers: [thought, thoughtEnd],
   hasTags: true,
   split: (text) => {
-    // Without thinking the answer comes at once, or the calls.
+    // Without thinking the text begins with the answer or the calls.
     const tag = [thoughtEnd, answer, calls].find((candidate) => text.includes(candidate));
     const end = tag === undefined ? text.length : text.indexOf(tag);
     const reasoning = text.slice(0, end);
@@ -94,7 +94,7 @@ function answerIn(text: string): string {
   return end === -1 ? inside : inside.slice(0, end);
 }
 
-/** Text before any tag is reasoning; what follows is known at the end only. */
+/** Text before any tag is reasoning; the type of later text is known only at the end. */
 function reasoningStep(): ReasoningStep {
   let held = "";
   let state: "beginning" | "reasoning" | "unknown" = "beginning";

@@ -1,5 +1,5 @@
-// Tool calls of dots: `invoke` tags with parameters in a block, or a JSON object in it. A value is read by its declared type, references
-// into the schema and alternatives followed.
+// Tool calls of dots: `invoke` tags with parameters in a block, or a JSON object in it. A value is
+// read by its declared type; references into the schema and alternatives are followed.
 
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import {
@@ -90,7 +90,7 @@ function readParameters(tool: string, body: string, scan: ToolCallScan): Readonl
   return result;
 }
 
-/** References and alternatives are followed so deep. */
+/** Maximum depth to which references and alternatives are followed. */
 const deepest = 10;
 
 /**

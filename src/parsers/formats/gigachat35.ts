@@ -1,5 +1,5 @@
-// Tool calls of GigaChat 3.5: invoke and parameter tags in a section; parameters say whether they are strings. Marks of the end of a
-// message are taken off content, calls or not.
+// Tool calls of GigaChat 3.5: invoke and parameter tags in a section; parameters state whether they
+// are strings. Markers of the end of a message are removed from content, with or without calls.
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonRstrip, space, unlessRaised } from "../../python-semantics/index.ts";

@@ -1,6 +1,7 @@
-// Tool calls of GLM-4.5 and 4.6, `glm` too (the name ends with a newline, or the two characters `\n`) and of GLM-4.7 and GLM-5 (the
-// arguments follow at once, and all text outside of calls stays). Arguments are key and value tags: a value is read as JSON, as
-// JSON with escapes, as a Python literal, or as it stands, which is how a string that the schema declares is mostly meant.
+// Tool calls of GLM-4.5 and 4.6, `glm` too (the name ends with a newline, or the two characters
+// `\n`), and of GLM-4.7 and GLM-5 (the arguments follow at once, and all text outside of calls
+// stays). Arguments are key and value tags. A value is read as JSON, as JSON with escapes, as a
+// Python literal, or as plain text, which is the usual meaning if the schema declares a string.
 
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
@@ -92,7 +93,10 @@ export const ling3 = createGlmParser("ling3", { withTextOutside: false, readArgu
 const iquestOpening = "<iquest_tool_call>";
 const iquestClosing = "</iquest_tool_call>";
 
-/** IQuest Q1: GLM-4.7's arguments in tags of its own. A block that holds anything else stays in the text; calls are numbered. */
+/**
+ * IQuest Q1: GLM-4.7's arguments in tags of its own. A block with any other content stays in the
+ * text; calls are numbered.
+ */
 export const iquestQ1 = createToolCallParser({
   name: "iquest_q1",
   markers: [iquestOpening, iquestClosing, keyOpening, keyClosing, valueOpening, valueClosing],
@@ -144,7 +148,10 @@ function readArguments45(text: string, name: string, scan: ToolCallScan): Readon
   return result;
 }
 
-/** GLM-4.7: a value keeps its text where the schema allows a string and not what the text reads as. */
+/**
+ * GLM-4.7: a value stays text if the schema allows a string but not the type that the text reads
+ * as.
+ */
 function readArguments47(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
   const found = [...argumentPairs(text, newlineText)].map(([key, value]): readonly [string, string] => [
     pythonStrip(key),
@@ -153,7 +160,7 @@ function readArguments47(text: string, name: string, scan: ToolCallScan): Readon
   const known = new Map<string, PythonValue>();
   const isOpen =
     found.length > 1 && scan.tools.some((tool) => tool.name === name && needsContext(declaredParameters(tool)));
-  // Values whose type is sure come first: they decide between alternatives for the others.
+  // Values of unambiguous type come first: they decide between alternatives for the others.
   for (const [key, raw] of isOpen ? found : []) {
     const value = readDeclared(raw, [name, key], { tools: scan.tools, known: new Map() });
     const types = argumentTypes([name, key], scan.tools, { value: raw });
@@ -196,7 +203,7 @@ const readings: readonly (readonly [refusals: readonly string[], read: (text: st
   [literalErrors, evaluateLiteral],
 ];
 
-/** `quoted` reads on in a string that is written as JSON. */
+/** `quoted` also reads the content of a value that is written as a JSON string. */
 function readValue(text: string, type: JsonValue, quoted: (text: string) => PythonValue): PythonValue {
   for (const [refusals, read] of readings) {
     if (read === evaluateLiteral && type === "string") return withoutQuotes(text);
@@ -212,7 +219,10 @@ function withoutQuotes(text: string): string {
   return isQuoted ? text.slice(1, -1) : text;
 }
 
-/** The value as the body of a JSON text that holds JSON; what breaks out of that text is read as the reference reads it. */
+/**
+ * Reads the value as the body of a JSON string that contains JSON; text that breaks out of that
+ * string is read as the reference reads it.
+ */
 function parseEscapedJson(text: string): JsonValue {
   const wrapped = parseJson(`{"tmp": "${text}"}`);
   const inner = wrapped instanceof Map ? wrapped.get("tmp") : undefined;

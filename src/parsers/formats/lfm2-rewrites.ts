@@ -1,13 +1,15 @@
-// Rewrites of the Python that LFM2 writes when it is nearly Python, each keeping what the model meant: raw line breaks in strings,
-// integers with leading zeros, quotes inside quotes of the same kind, arguments named like a keyword.
+// Rewrites of LFM2's output that is nearly Python, each keeping the model's meaning: raw line
+// breaks in strings, integers with leading zeros, quotes inside quotes of the same kind, arguments
+// named like a keyword.
 
 import { isSpace, pythonInt, pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
 import { literalErrors } from "../../python-semantics/literals.ts";
 import { parseFirstStatementValue } from "../../python-semantics/syntax.ts";
 
 /**
- * Attempts to parse texts with another reading of their quotes, together this many characters: each attempt may be as long as the text,
- * and there may be as many as it has quotes. A text that needs more stays unread, which is the one departure from SGLang.
+ * Total number of characters in attempts to parse a text with another reading of its quotes: each
+ * attempt may be as long as the text, and there may be as many as it has quotes. A text that needs
+ * more stays unread, which is the only difference from SGLang.
  */
 const maxAttemptedCharacters = 500_000;
 const maxRereads = 64;
@@ -19,7 +21,7 @@ export class ParseBudget {
     this.#left = Math.min(maxAttemptedCharacters, maxRereads * Math.max(length, 1_000));
   }
 
-  /** False when an attempt of that length is beyond it. */
+  /** False if an attempt of that length exceeds the budget. */
   takes(length: number): boolean {
     this.#left -= length;
     return this.#left >= 0;
@@ -47,7 +49,10 @@ export function* rewrites(source: string, budget: ParseBudget): Generator<Rewrit
   }
 }
 
-/** A piece of source: a string with its quotes, the last one perhaps open, or what stands between strings. */
+/**
+ * A piece of source: a string with its quotes, the last one perhaps open, or the text between
+ * strings.
+ */
 type Piece = { readonly isString: boolean; readonly text: string };
 
 const quotes = /["']/g;
@@ -113,7 +118,7 @@ const reserved = new Set(
 );
 const suffix = "_pyreservedkw_";
 
-/** The reserved name that a stand-in stands for; `undefined`: it is none. */
+/** The reserved name that a stand-in replaces; `undefined` if the name is not a stand-in. */
 export function isReservedStandIn(name: string): string | undefined {
   const original = name.endsWith(suffix) ? name.slice(0, -suffix.length) : "";
   return reserved.has(original) ? original : undefined;
@@ -121,7 +126,7 @@ export function isReservedStandIn(name: string): string | undefined {
 
 const assigned = new RegExp(`${space}*=(?!=)`, "uy");
 
-/** Names of arguments that Python reserves, by stand-ins; `null`: there are none. */
+/** Replaces reserved argument names by stand-ins; `null` if there are none. */
 function renameReserved(source: string): string | null {
   let isChanged = false;
   /** The last character before a piece that is not white space. */
@@ -212,7 +217,10 @@ function holdsCalls(source: string, expected: number): boolean {
   return expected <= 1 || nodes.filter(({ type }) => type === "call").length >= expected;
 }
 
-/** Splits a block at commas outside of all brackets. `respectsStrings`: brackets and commas in strings do not count. */
+/**
+ * Splits a block at commas outside of all brackets. `respectsStrings`: ignores brackets and commas
+ * in strings.
+ */
 export function splitCalls(source: string, respectsStrings: boolean): readonly string[] {
   const stripped = pythonStrip(source);
   const text =

@@ -53,13 +53,13 @@ function readCompactCalls(text: string, scan: ToolCallScan): string {
   return scan.calls.length === 0 ? "" : rest;
 }
 
-/** `value` is `undefined` where the JSON cannot be read. */
+/** `value` is `undefined` if the JSON is unreadable. */
 type Found = { readonly value: JsonValue | undefined; readonly source: string; readonly end: number };
 
 function findArray(text: string, scan: ToolCallScan): Found | null {
   const source = bracketed(text, text.indexOf(arrayMarker) + arrayMarker.length - 1);
   if (source === null) return null;
-  // The same text may stand before the array; the first one counts.
+  // The same text may occur before the array; the first occurrence counts.
   return { value: scan.tryJson(source), source, end: text.indexOf(source) + source.length };
 }
 
@@ -79,7 +79,10 @@ function findCompact(text: string): Found | null {
 /** Text allowed between the beginning of the marker and its JSON. */
 const beforeJson = new RegExp(`\\]?${space}*(?=[{[])`, "uy");
 
-/** The text up to the bracket that closes the one at `start`; brackets of its kind count, outside of strings. */
+/**
+ * The text up to the bracket that closes the one at `start`; only brackets of its kind outside of
+ * strings count.
+ */
 function bracketed(text: string, start: number): string | null {
   const opening = text[start]!;
   const closing = opening === "{" ? "}" : "]";
@@ -96,7 +99,10 @@ function bracketed(text: string, start: number): string | null {
   return null;
 }
 
-/** JSON that a second, stricter reader of the reference takes as well: no NaN, no infinities, no lone surrogates. */
+/**
+ * JSON that a second, stricter reader of the reference accepts as well: no NaN, no infinities, no
+ * lone surrogates.
+ */
 function readStrictJson(text: string): JsonValue | undefined {
   const value = unlessRaised(["JSONDecodeError", "ValueError"], () => parseJson(text));
   return value !== undefined && isStrict(value) ? value : undefined;
@@ -112,8 +118,9 @@ function isStrict(value: JsonValue): boolean {
 }
 
 /**
- * Mistral's templates since call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before every single call as
- * `name[CALL_ID]id[ARGS]{...}`. Our own: SGLang's `mistral` reads neither. The ids are for writers of history.
+ * Mistral's templates with call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before
+ * every single call as `name[CALL_ID]id[ARGS]{...}`. Our own format: SGLang's `mistral` reads
+ * neither. The ids serve only writers of history.
  */
 export const mistralIds = createToolCallParser({
   name: "mistral_ids",

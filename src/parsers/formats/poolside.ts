@@ -34,7 +34,7 @@ export const poolside = createToolCallParser({
   },
 });
 
-/** A key holds no "<"; white space may stand before its value. */
+/** A key contains no "<"; white space may precede its value. */
 const header = new RegExp(`${keyOpening}([^<]*)${keyClosing}${space}*${valueOpening}`, "gu");
 
 function readArguments(body: string, tool: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {

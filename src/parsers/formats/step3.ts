@@ -1,5 +1,5 @@
-// Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the section are needed, a
-// call without parameters is none, and a value holds no "<".
+// Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the
+// section are required, a call without parameters is ignored, and a value contains no "<".
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { isTruthy, pythonStrip, type PythonValue, unlessRaised } from "../../python-semantics/index.ts";
