@@ -17,7 +17,8 @@ function openingsOf(name: string): readonly string[] {
   const parser = toolCallParser(name);
   const [before = ""] = (spelledCall(name, "get_weather") ?? "").split("get_weather");
   const parts = Object.keys(parser.hints.nesting).filter((opening) => !opening.includes("```"));
-  // The bracket that opens Python calls opens many other texts, every message of inkling opens alike, and beam's calls open with a word.
+  // Excludes openings that are not specific to calls: the bracket of Python calls opens many other
+  // texts, every message of inkling opens alike, and beam's calls open with a word.
   const isOwn = (opening: string): boolean => opening.length > 1 && !["<|message_model|>", " to="].includes(opening);
   return [...new Set([before, ...parts])].filter(isOwn);
 }

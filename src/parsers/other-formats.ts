@@ -1,6 +1,8 @@
-// Finds calls that a model writes in another format than its own: bare JSON, a code fence, other tags, the format of another family. The
-// model's parser and its server do not read them, so they would reach the user as text. The model is told instead, and repair mode
-// carries out calls that have only one reading. A call names a declared tool and has an object of arguments; other JSON is data.
+// Finds calls that a model writes in another format than its own: bare JSON, a code fence, other
+// tags, the format of another family. The model's parser and its server do not read them, so they
+// would reach the user as text. Instead the model is informed, and repair mode executes calls that
+// have only one reading. A call names a declared tool and has an object of arguments; other JSON is
+// data.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import {
@@ -22,7 +24,10 @@ export type OtherFormatOptions = {
   readonly parser: string;
   /** True if the text is complete. JSON with missing brackets is examined only then. */
   readonly isWhole: boolean;
-  /** Parsers of other formats for what repair mode carries out; empty: calls in the formats of other families are found and not read. */
+  /**
+   * Parsers of other formats whose calls repair mode may execute; empty: calls in the formats of
+   * other families are found but not read.
+   */
   readonly otherParsers: readonly ToolCallParser[];
 };
 
@@ -66,11 +71,17 @@ type Found = {
 
 type JsonCall = { readonly name: string; readonly arguments: JsonObject };
 
-/** Wrapping that may stand around JSON: fences with a word, tags, separators. None has an end that is searched for, so a scan is linear. */
+/**
+ * Wrapping that may surround JSON: fences with a word, tags, separators. The end of a wrapping is
+ * never searched for, so a scan is linear.
+ */
 const wrapping =
   /\s+|[,;]|```[\w-]{0,20}|<\/?[A-Za-z_][\w:.-]{0,40}>|<\|\/?[A-Za-z_][\w:.-]{0,40}\|>|\[\/?[A-Z_]{1,20}\]/y;
 
-/** Tags that hold calls. What stands in others (a thought, an example) may not be meant as one. */
+/**
+ * Tags that contain calls. The content of other tags (a thought, an example) may not be meant as a
+ * call.
+ */
 const callTags = /tool|func|call|response|answer|action|output|json|plugin|python/i;
 
 function readWhole(text: string, { tools, isWhole }: OtherFormatOptions): Found | null {
@@ -134,14 +145,14 @@ const declaredIn = (tools: readonly Tool[]): ((name: string) => boolean) => {
   return (name) => names.has(name);
 };
 
-/** Nesting of lists and wrappers around a call. */
+/** Maximum nesting of lists and wrappers around a call. */
 const mostWrappers = 4;
 const nameKeys = ["name", "function", "tool", "tool_name"];
 const argumentKeys = ["arguments", "parameters", "input", "args"];
 const wrapperKeys = ["tool_calls", "tool_call", "function_call", "function_calls", "function"];
 const idleKeys = new Set(["id", "call_id", "type", "index", "role"]);
 
-/** All calls of a value that is nothing else; `null` for any other value. */
+/** All calls of a value that consists only of calls; `null` for any other value. */
 function callsIn(value: JsonValue, depth = 0): JsonCall[] | null {
   if (depth > mostWrappers) return null;
   if (Array.isArray(value)) {
@@ -162,25 +173,28 @@ function callsIn(value: JsonValue, depth = 0): JsonCall[] | null {
   return [{ name, arguments: toolArguments }];
 }
 
-/** A message beside whose calls nothing is said. */
+/** Empty content, as in a message that consists only of calls. */
 const isEmptyContent = (key: string, value: JsonValue | undefined): boolean =>
   key === "content" && (value === null || value === "");
 
-/** Parameters that declare, as those of a tool's definition do. */
+/** Parameters that are a schema, as in a tool's definition. */
 const isSchema = (value: JsonObject): boolean =>
   value.get("type") === "object" && value.get("properties") instanceof Map;
 
-// Calls in the format of another family: what its calls begin with is known without its parser.
+// Calls in the format of another family: the beginning of its calls is known without its parser.
 
 const calledName = "called_tool";
 
-/** Formats whose calls begin as those of a format of more models, and are read otherwise. */
+/** Formats whose calls begin like those of a more common format, but are read differently. */
 const twins: ReadonlySet<string> = new Set(["ernie45", "granite4", "ling3", "mimo", "qwen3_json", "trinity"]);
 
-/** Formats that drop all text around their calls, so that an answer which is nothing but a call cannot be told. */
+/**
+ * Formats that drop all text around their calls, so that an answer with only a call cannot be
+ * distinguished from one with further text.
+ */
 const careless: ReadonlySet<string> = new Set(["phi4_mini_json"]);
 
-/** The formats that are known here by how their calls begin. */
+/** Formats that are detected here by the beginning of their calls. */
 export const otherFormatNames: readonly string[] = spelledFormats.filter((format) => !twins.has(format));
 
 type Opening = { readonly format: string; readonly before: string; readonly after: string };
@@ -194,9 +208,12 @@ const openings: readonly Opening[] = otherFormatNames.map((format) => {
   return { format, before, after: after[0] ?? "" };
 });
 
-/** Shorter openings, such as the bracket of `pythonic`, stand in many texts. */
+/** Shorter openings, such as the bracket of `pythonic`, occur in many texts. */
 const shortestMarker = 6;
-/** Places of one opening that are looked at: each may cost as much as the whole text. */
+/**
+ * Maximum number of occurrences of one opening that are examined: each may cost as much as the
+ * whole text.
+ */
 const mostPlaces = 32;
 
 function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions): Found | null {
@@ -222,7 +239,7 @@ function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions)
   return null;
 }
 
-/** The calls of a text that a parser reads to its end, without a problem. */
+/** The calls of a text that a parser reads to its end without a problem. */
 function readForeign(
   text: string,
   tools: readonly Tool[],
@@ -258,7 +275,8 @@ export function mayBeOtherFormat(text: string): boolean {
   return /^\s*(?:[{[<\]`]|to=[\w.]*(?:<|$)|[A-Za-z_][\w.-]*(?:\(|$)|$)/.test(text);
 }
 
-// Calls beside other text: the model meant one, or explains one. It is told, and nothing is carried out.
+// Calls beside other text: the model either meant the call or explains one. The model is informed,
+// and nothing is executed.
 
 function findInProse(text: string, tools: readonly Tool[]): Found | null {
   const isDeclared = declaredIn(tools);
@@ -282,10 +300,10 @@ function firstBracket(text: string, from: number): number {
 
 // The example that the model reads.
 
-/** Values that stand the same way in every format. */
+/** Values that are written the same way in every format. */
 const plainValue = /^[\w #.,@+-]{1,60}$/;
 
-/** A call in the model's own format: of the tool that it called, with one of the arguments that it gave. */
+/** An example call in the model's own format: the tool that it called, with one of its arguments. */
 function exampleOf(parser: string, { toolName, arguments: given }: Found, tools: readonly Tool[]): string {
   const spelled = spelledCall(parser, calledName);
   if (spelled === null) return "Write it in the format that the tools section shows.";

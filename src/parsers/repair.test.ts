@@ -18,7 +18,7 @@ const wrap = {
   lfm2: (json: string) => `Well.<|tool_call_start|>${json}<|tool_call_end|>`,
   gigachat3: (json: string) => `function call<|role_sep|>\n${json}`,
   llama3: (json: string) => `<|python_tag|>${json}`,
-  // A fence inside the list is past mending.
+  // A fence inside the list cannot be repaired.
   mistral: (json: string) => `Well. [TOOL_CALLS] [${json.replaceAll("```", "").replace(/^json/, "")}]`,
 };
 

@@ -1,6 +1,7 @@
-// The contract of tool-call parsers. In text mode a parser gives exactly what SGLang's parser of the same name gives, so
-// training reads a policy as serving will read it; what SGLang drops silently is reported beside that result, never mixed
-// into it. Syntax only: schemas are validated in `agents/`.
+// The contract of tool-call parsers. In text mode a parser returns exactly the result of SGLang's
+// parser of the same name, so training reads a policy as serving will; parts that SGLang drops
+// silently are reported beside that result, never mixed into it. Syntax only: schemas are validated
+// in `agents/`.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
@@ -11,7 +12,10 @@ export type ToolCallParse = {
    * was read.
    */
   readonly normalText: string;
-  /** Text beside the calls as the format cuts it; the whole text, untrimmed, when no call came out. Nothing is lost in it. */
+  /**
+   * Text outside the calls as the format splits it; the whole text, untrimmed, if no call was read.
+   * No text is lost.
+   */
   readonly content: string;
   readonly calls: readonly DetectedCall[];
   /**
@@ -19,7 +23,7 @@ export type ToolCallParse = {
    * `null` if none.
    */
   readonly raised: string | null;
-  /** The format's own cut even where no call came out; `null` when an exception escaped. */
+  /** Normal text of the format even if no call was read; `null` if an exception escaped. */
   readonly detectorNormalText: string | null;
   /** Problems in the order of the text. */
   readonly problems: readonly ParseProblem[];
@@ -27,12 +31,13 @@ export type ToolCallParse = {
 
 export type ToolCallParseOptions = {
   readonly tools: readonly Tool[];
-  /** Let calls of unknown tools through, as SGLANG_FORWARD_UNKNOWN_TOOLS does. Default false. */
+  /** Accepts calls of unknown tools, as SGLANG_FORWARD_UNKNOWN_TOOLS does. Default false. */
   readonly forwardUnknownTools?: boolean;
   /**
-   * Recover calls from near-misses, each reported as the problem "repaired". Default false, which is SGLang's reading. Text
-   * that is read without a problem, every call's arguments an object, comes out the same either way. Not for truncated
-   * text: a call could be completed that was never finished.
+   * Recovers calls from near misses, each reported as the problem "repaired". Default false, which
+   * is SGLang's reading. The result is the same either way for text that is read without a problem
+   * and whose arguments are all objects. Not for truncated text: an unfinished call could be
+   * completed.
    */
   readonly repair?: boolean;
 };
@@ -47,20 +52,26 @@ export type FormatHints = {
    * of it until the end.
    */
   readonly contentEnd: readonly string[];
-  /** The same, but only where it begins the text. */
+  /** The same, but only at the beginning of the text. */
   readonly contentEndAtStart: readonly string[];
-  /** Behind each of these a call may be complete: streaming looks for calls there. Empty: calls come at the end. */
+  /**
+   * Strings after which a call may be complete: streaming looks for calls there. Empty: calls come
+   * at the end.
+   */
   readonly callEnds: readonly string[];
   /**
    * Parts of a call, outermost first, each opening with its closing: repair adds those that are
    * missing at the end of the text.
    */
   readonly nesting: Readonly<Record<string, string>>;
-  /** Puts tags where strict reading requires them; `null` for formats that take them anywhere. */
+  /**
+   * Moves tags to the positions that strict reading requires; `null` for formats that accept them
+   * anywhere.
+   */
   readonly straighten: ((text: string) => string) | null;
 };
 
-/** Reads tool calls out of sampled text. Never throws on text. */
+/** Reads tool calls from sampled text. Never throws on text. */
 export interface ToolCallParser {
   /** Name in SGLang's `--tool-call-parser`. */
   readonly name: string;

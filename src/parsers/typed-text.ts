@@ -24,13 +24,13 @@ const readInteger = (text: string): number | bigint | undefined => unlessRaised(
 const readNumber = (text: string): JsonFloat | number | bigint | undefined =>
   unlessRaised(["ValueError"], () => narrowFloat(pythonFloat(text)));
 
-/** Names of on and off in any case. */
+/** Reads names of on and off in any case. */
 const readSwitch = (text: string): boolean | undefined => switches.get(pythonStrip(pythonLower(text)));
 
 export const readJson = (text: string): JsonValue | undefined =>
   unlessRaised(["JSONDecodeError"], () => parseJson(text));
 
-/** Names that schemas use for the kinds above. */
+/** Names that schemas use for the types above. */
 export const kindNames = {
   text: ["string", "str"],
   integer: ["integer", "int"],
@@ -62,7 +62,7 @@ const hints: readonly ((schema: Schema) => string | null)[] = [
   (schema) => (schema.has("items") ? "array" : null),
 ];
 
-/** A type name; `null` when the schema says nothing. Unions give their common type, or "string". */
+/** A type name; `null` if the schema does not imply one. Unions give their common type, or "string". */
 export function inferSchemaType(schema: JsonValue | undefined): string | null {
   if (!(schema instanceof Map)) return null;
   for (const hint of hints) {

@@ -203,7 +203,7 @@ const readings: readonly (readonly [refusals: readonly string[], read: (text: st
   [literalErrors, evaluateLiteral],
 ];
 
-/** `quoted` also reads the content of a value that is written as a JSON string. */
+/** `quoted` reads the value further if JSON yields a string. */
 function readValue(text: string, type: JsonValue, quoted: (text: string) => PythonValue): PythonValue {
   for (const [refusals, read] of readings) {
     if (read === evaluateLiteral && type === "string") return withoutQuotes(text);

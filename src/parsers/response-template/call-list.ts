@@ -18,10 +18,10 @@ const constants = new Map<string, JsonValue>([
   ["null", null],
 ]);
 const escapes = new Map(Object.entries({ "\\": "\\", "'": "'", '"': '"', "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" })); // prettier-ignore
-/** Lists and objects within one another. */
+/** Maximum nesting of lists and objects. */
 const mostDepth = 100;
 
-/** Maps with `name` and `arguments`, one a call. Throws a {@link ResponseParseError}. */
+/** Maps with `name` and `arguments`, one per call. Throws a {@link ResponseParseError}. */
 export function readCallList(text: string): JsonValue[] {
   return new CallListReader(text).read();
 }

@@ -40,12 +40,12 @@ function converted(convert: () => JsonValue): JsonValue {
   }
 }
 
-/** Stand in for a string with delimiters of its own while its surroundings become JSON. */
+/** Placeholders for the delimiters of a string while its surroundings become JSON. */
 const [opened, closed] = ["\u0001", "\u0002"];
 
 /**
- * JSON, or nearly: `unquoted_keys`: keys may stand without quotes; `string_delims`: pairs of marks around strings; `allow_non_json`:
- * what is no JSON is text.
+ * JSON, or nearly: `unquoted_keys`: keys may be without quotes; `string_delims`: pairs of marks
+ * around strings; `allow_non_json`: text that is not JSON stays text.
  */
 function json(text: string, args: Arguments): JsonValue {
   const delimiters = asList(args.get("string_delims"));
@@ -68,7 +68,7 @@ function json(text: string, args: Arguments): JsonValue {
     return parseJson(working);
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
-    // Other exceptions of Python's reader are not caught there either.
+    // Transformers does not catch other exceptions of Python's reader either.
     if (error.pythonType === "JSONDecodeError" && isTruthy(args.get("allow_non_json") ?? false))
       return plainText(text, args);
     throw new ResponseParseError(`json: ${error.pythonMessage}`);
@@ -95,7 +95,7 @@ const bareKey = new PythonPattern("(?P<before>\\s*)(?P<key>\\w+)(?P<after>\\s*):
 function quotedKeys(text: string): string {
   let written = "";
   let at = 0;
-  // Where one string does not end, no later one does.
+  // If one string does not end, no later one does.
   let isOpen = false;
   while (at < text.length) {
     if (text[at] === '"' && !isOpen) {
@@ -121,10 +121,10 @@ function quotedKeys(text: string): string {
   return written;
 }
 
-/** Patterns by their sources: templates have few. */
+/** Compiled patterns by their sources: a template has few. */
 const patterns = new Map<string, PythonPattern>();
 
-/** Tags with a key and a value, as `tag_pattern` finds them with its groups of those names. */
+/** Tags with a key and a value, which `tag_pattern` captures in groups of those names. */
 function xmlInline(text: string, args: Arguments): JsonValue {
   const source = args.get("tag_pattern");
   if (typeof source !== "string") throw new ResponseParseError('xml-inline: "tag_pattern" is missing');
@@ -179,7 +179,7 @@ function parsedValue(text: string, parser: JsonValue): JsonValue {
 /** Placeholder for a value in a transform: a name, and keys that lead into the value. */
 const placeholder = new PythonPattern("\\{(?P<path>\\w+(?:\\.\\w+)*)\\}");
 
-/** The first text of a transform that mixes a placeholder with other text; `null`: there is none. */
+/** The first text of a transform that mixes a placeholder with other text; `null` if none. */
 export function mixedPlaceholder(transform: JsonValue): string | null {
   if (typeof transform === "string") {
     const found = placeholder.find(transform, 0);
@@ -193,7 +193,10 @@ export function mixedPlaceholder(transform: JsonValue): string | null {
   return null;
 }
 
-/** A transform with the values of `scope` in place of its placeholders. Throws a {@link ResponseParseError} for one that is missing. */
+/**
+ * A transform with its placeholders replaced by the values of `scope`. Throws a {@link
+ * ResponseParseError} for a missing value.
+ */
 export function applyTransform(transform: JsonValue, scope: ReadonlyMap<string, JsonValue>): JsonValue {
   if (Array.isArray(transform)) return transform.map((part) => applyTransform(part, scope));
   if (transform instanceof Map) {

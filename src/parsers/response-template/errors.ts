@@ -2,7 +2,7 @@
 
 import { ConfigurationError } from "../../core/index.ts";
 
-/** A response template that cannot be used: `message` says which part and why. */
+/** A response template that cannot be used: `message` names the part and the reason. */
 export class ResponseTemplateError extends ConfigurationError {
   override readonly name = "ResponseTemplateError";
   constructor(problem: string) {

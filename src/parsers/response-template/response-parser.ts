@@ -1,5 +1,5 @@
-// Reads what a model answered by its checkpoint's response template, whole or in pieces, as transformers' `parse_response` and
-// `ResponseParser` (5.24) do.
+// Reads a model's answer by its checkpoint's response template, whole or in pieces, as
+// transformers' `parse_response` and `ResponseParser` (5.24) do.
 
 import { type Tool, toolParameters } from "../../core/index.ts";
 import {
@@ -20,11 +20,14 @@ import type { PatternMatch, PythonPattern } from "./python-pattern.ts";
 
 export type ResponseOptions = {
   /**
-   * The prompt that the answer continues: templates often write the beginning of the answer themselves. "" where the text holds the
-   * whole message.
+   * The prompt that the answer continues: templates often write the beginning of the answer
+   * themselves. "" if the text contains the whole message.
    */
   readonly prefix: string;
-  /** Arguments of these tools become what their schemas say: "7" is 7 for an integer. @default [] */
+  /**
+   * Tools whose call arguments are converted to the types in their schemas: "7" becomes 7 for an
+   * integer. @default []
+   */
   readonly tools?: readonly Tool[];
 };
 
@@ -53,7 +56,10 @@ type Watched = { readonly kind: "open" | "close"; readonly field: TemplateField;
 type Seen = { readonly length: number; readonly match: PatternMatch | null };
 type Found = Watched & { readonly match: PatternMatch };
 
-/** The same in pieces. Text is given out as soon as it cannot be part of what opens or closes a region. */
+/**
+ * Parses an answer in pieces. Text is emitted as soon as it cannot be part of an anchor that opens
+ * or closes a region.
+ */
 export class ResponseParser {
   /** Events of the part of the answer that is already in the prompt. */
   readonly initialEvents: readonly ResponseEvent[];
@@ -62,7 +68,7 @@ export class ResponseParser {
   readonly #message: JsonObject;
   readonly #prefixLength: number;
   #buffer = "";
-  /** The buffer with one character more, made once for each piece. */
+  /** The buffer with one more character, made once for each piece. */
   #extended = "";
   #at = 0;
   /** Last search result of each pattern, with the buffer length for which it holds. */
@@ -89,18 +95,18 @@ export class ResponseParser {
     this.initialEvents = events;
   }
 
-  /** The next piece of the answer. */
+  /** Takes the next piece of the answer. */
   feed(text: string): ResponseEvent[] {
     if (this.#isFinished)
       throw new Error("Cannot feed a parser that has finished: make a new one for the next answer.");
-    // A pattern may look at what has been given out.
+    // A pattern may look at text that has been emitted.
     this.#buffer += text;
     const events: ResponseEvent[] = [];
     this.#process(events, false);
     return events;
   }
 
-  /** The answer has ended. */
+  /** Ends the answer. */
   finish(): { readonly message: JsonObject; readonly events: ResponseEvent[] } {
     if (this.#isFinished) throw new Error("Cannot finish a parser twice: make a new one for the next answer.");
     this.#isFinished = true;
@@ -161,8 +167,8 @@ export class ResponseParser {
   }
 
   /**
-   * The earliest match that more text cannot change, and where text begins that may still become one. Of two at one place the longer
-   * one counts, an opening before a closing.
+   * The earliest match that more text cannot change, and the beginning of text that may still
+   * become one. Among matches at one position the longest counts, and an opening before a closing.
    */
   #scan(hasEnded: boolean): { readonly found: Found | null; readonly holdFrom: number } {
     let holdFrom = this.#buffer.length;
@@ -171,7 +177,8 @@ export class ResponseParser {
       const { pattern } = watched.anchor;
       const match = this.#next("matches", pattern, () => pattern.find(this.#buffer, this.#at));
       if (!hasEnded && (match === null || this.#canGrow(watched.anchor, match))) {
-        // A whole match anywhere counts before one that the end of the text cuts off, as in Python's `regex`.
+        // A complete match anywhere takes precedence over one truncated by the end of the text, as
+        // in Python's `regex`.
         const held = match ?? this.#next("cuts", pattern, () => pattern.mayBegin(this.#buffer, this.#at));
         holdFrom = Math.min(holdFrom, held?.start ?? Infinity);
         continue;
@@ -198,7 +205,8 @@ export class ResponseParser {
   #canGrow({ pattern, literals, canExtend }: Anchor, match: PatternMatch): boolean {
     if (match.end < this.#buffer.length) {
       if (literals !== null) return false;
-      // A pattern may look at the end of the text: with some other character there the match must be the same.
+      // A pattern may look at the end of the text: with another character there the match must be
+      // the same.
       if (this.#extended.length !== this.#buffer.length + 1) this.#extended = `${this.#buffer}\0`;
       const extended = pattern.matchAt(this.#extended, match.start);
       return extended === null || extended.end !== match.end || !isSame(extended.captures, match.captures);
@@ -222,7 +230,7 @@ export class ResponseParser {
     events.push({ type: "region_open", field: field.name, at: this.#offset(match.start) });
   }
 
-  /** A place of the buffer as an offset in the answer. */
+  /** Converts a position in the buffer to an offset in the answer. */
   #offset(place: number): number {
     return Math.max(0, place - this.#prefixLength);
   }
@@ -256,7 +264,7 @@ export class ResponseParser {
     events.push({ type: "region_close", field: field.name, value, at: this.#offset(end) });
   }
 
-  /** Calls with the arguments that their tools' schemas describe. */
+  /** Converts the arguments of calls to the types in their tools' schemas. */
   #typed(value: JsonValue): JsonValue {
     if (Array.isArray(value)) return value.map((item) => this.#typed(item));
     const called = value instanceof Map ? value.get("function") : undefined;
@@ -269,7 +277,7 @@ export class ResponseParser {
       if (types.length === 0) continue;
       if (typeof argument === "string") args.set(key, typedText(argument, types));
       else if (Array.isArray(argument) && !types.includes("array")) {
-        // Values of a key that was written several times.
+        // Values of a repeated key.
         args.set(
           key,
           argument.map((item) => (typeof item === "string" ? typedText(item, types) : item)),
@@ -330,7 +338,7 @@ function typesOf(schema: JsonValue): readonly string[] {
   return types;
 }
 
-/** A text as the first of the types that it can be; itself where there is none. */
+/** Converts a text to the first of the types that it fits; unchanged if none fits. */
 function typedText(text: string, types: readonly string[]): JsonValue {
   for (const type of types) {
     try {

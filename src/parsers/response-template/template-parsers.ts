@@ -1,5 +1,5 @@
-// A response template as the two parsers of an action: its field of thoughts is the reasoning, its tool calls are the calls, and all else
-// is what is said.
+// A response template as the two parsers of an action: its field of thoughts is the reasoning, its
+// tool calls are the calls, and all other fields are content.
 
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { pythonStrip } from "../../python-semantics/strings.ts";
@@ -14,7 +14,7 @@ import { type ResponseEvent, ResponseParser } from "./response-parser.ts";
 
 export type ResponseTemplateParsers = {
   readonly toolCallParser: ToolCallParser;
-  /** `null`: the template has no field of thoughts. */
+  /** `null` if the template has no field of thoughts. */
   readonly reasoningParser: ReasoningParser | null;
 };
 
@@ -45,7 +45,7 @@ function thoughtsParser(template: ResponseTemplate, thoughts: readonly TemplateF
       if (regions.length === 0) return { reasoning: "", normalText: text };
       const isThought = ({ field }: Region): boolean => thoughtNames.includes(field);
       const reasoning = regions.filter((region) => isThought(region) && region.value !== "");
-      // Calls stay as they are written, for the other parser.
+      // Calls stay as the model wrote them, for the other parser.
       const rest = regions.filter((region) => !isThought(region));
       return {
         reasoning: reasoning.map(({ value }) => value).join("\n"),
@@ -135,7 +135,7 @@ function pairs(events: readonly ResponseEvent[]): readonly Region[] {
   return regions;
 }
 
-/** The same regions, whose values are texts: nothing in them is refused. */
+/** The same regions with plain text as values: nothing in them is refused. */
 function plainTexts(template: ResponseTemplate): ResponseTemplate {
   const plain = (field: TemplateField): TemplateField => ({
     ...field,
