@@ -44,7 +44,10 @@ const bar = {
 };
 const readsFile = "bench/test-split-reads.jsonl";
 const knownMasks = ["none", "shifted-mask", "observations-too"];
-/** Cases in which the right answer is a refusal that the teacher, in most of its conversations, never made. */
+/**
+ * Cases in which the right answer is a refusal that the teacher did not make in most of its
+ * conversations.
+ */
 const refusals = /\/(?:shipped|delivered|foreign|signed|on-its-way|sold-out)$/;
 
 const [options, flags] = readArguments(process.argv.slice(2));
@@ -91,7 +94,7 @@ for (const mask of masks) {
 process.exitCode = verdicts() ? 0 : 1;
 await logRead("measured", ratesOfRuns());
 
-/** Each task once in both ways, by a rollout whose folder stays. */
+/** Runs each task once in both ways, by a rollout whose folder is kept. */
 async function measure(name, model) {
   const outcomes = {};
   for (const [how, temperature] of [
@@ -102,7 +105,7 @@ async function measure(name, model) {
     process.stderr.write(`${name}, ${how}: ${tasks} tasks of ${split}\n`);
     const sampling = { ...rolloutDefaults, temperature };
     const place = { split, tasks: `0-${tasks - 1}`, seed: 0, seedTurns: true, out: folder };
-    // A run that is whole is not run again.
+    // A complete run is not run again.
     if (existsSync(join(folder, "run.json"))) await rollout({ resume: folder });
     else await rollout({ env: "bookshop", engine: "embedded", model, ...sampling, ...place });
     outcomes[how] = [];
@@ -119,7 +122,7 @@ async function measure(name, model) {
   return outcomes;
 }
 
-/** True when all are met. */
+/** True if all thresholds are met. */
 function verdicts() {
   const right = runs.filter(({ mask }) => mask === "none");
   console.log(
@@ -222,7 +225,7 @@ async function claimFolder() {
   await writeFile(path, facts);
 }
 
-/** A line when the test split is about to be read, and one with what came out. */
+/** Logs one line before the test split is read, and one with the result. */
 async function logRead(event, rates) {
   if (split !== "test") return;
   const git = (...words) => execFileSync("git", words, { cwd: root, encoding: "utf8" }).trim();
@@ -242,7 +245,7 @@ function ratesOfRuns() {
   }));
 }
 
-/** Ours and those of `train`, which get the names that settings have. */
+/** Options of this program and flags of `train`, which are renamed to the names of settings. */
 function readArguments(words) {
   const own = {};
   const others = {};

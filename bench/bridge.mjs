@@ -26,7 +26,10 @@ const renderer = rendererFor(family, tokenizer, {
 const stop = renderer.stopTokenIds.slice(0, 1);
 const tools = [];
 
-/** Other content in every turn, so that nothing is remembered from the last one. */
+/**
+ * Serial number that makes the content of every turn different, so that nothing is cached from the
+ * last one.
+ */
 let serial = 0;
 const result = () =>
   `{"order_id": "#W${(serial += 7919)}", "status": "shipped", "total": ${serial / 100}, "items": ["a", "b"]}`;
@@ -35,7 +38,7 @@ const callText = () =>
 const toolMessage = () => ({ role: "tool", content: result(), name: "find_order", callId: "call_0_0" });
 const assistant = (content) => ({ role: "assistant", content, reasoning: null, toolCalls: [] });
 
-/** A conversation of about so many tokens, up to and including an answer. */
+/** A conversation of about this many tokens, up to and including an answer. */
 function conversationOf(tokens) {
   const messages = [
     { role: "system", content: "You work in a bookshop." },

@@ -89,7 +89,7 @@ function tokens(config, count) {
   return Array.from({ length: count }, () => random.integer(config.vocabularySize));
 }
 
-/** `share`: how many of the tokens after `beginning` are targets. */
+/** `share`: fraction of the tokens after `beginning` that are targets. */
 function sequences(config, count, length, share, beginning = []) {
   return Array.from({ length: count }, () => {
     const all = [...beginning, ...tokens(config, length - beginning.length)];

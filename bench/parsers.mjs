@@ -1,6 +1,7 @@
-// Every parser on text made to hurt it, at 100 kB and at 200 kB: CPU time must grow with the length, not with its square.
-// Read strictly and in repair mode, as text and as sampled tokens. The two sizes take turns, the least of each counts, because a
-// neighbour on the machine only ever adds; a ratio of more than 2.5 fails the run.
+// Every parser on hostile text of 100 kB and of 200 kB: CPU time must grow with the length, not
+// with its square. Read strictly and in repair mode, as text and as sampled tokens. The two sizes
+// alternate and the minimum of each counts, because other load on the machine only adds time; a
+// ratio of more than 2.5 fails the run.
 // Run: npm run bench -- parsers [name ...]
 
 import { toolFromDefinition } from "../dist/core/index.js";
@@ -12,7 +13,7 @@ import { byteTokenizer } from "./lib/byte-tokenizer.mjs";
 
 const size = 100_000;
 const limit = 2.5;
-/** Rounds of a suspect, at most; a ratio that is clearly within the limit at once needs no more. */
+/** Maximum rounds of a suspect; a ratio that is clearly within the limit at once needs no more. */
 const rounds = 5;
 const clear = 2.35;
 /**
@@ -20,7 +21,10 @@ const clear = 2.35;
  * collector are not more precise.
  */
 const shortestMs = 2;
-/** A suspect is measured at so many times the sizes too: steps of the heap and of the caches do not repeat there, a square does. */
+/**
+ * Factor by which the sizes are multiplied for a suspect: steps of the heap and of the caches do
+ * not repeat there, quadratic time does.
+ */
 const larger = 4;
 
 const properties = { city: { type: "string" }, days: { type: "integer" }, tags: { type: "array" }, extra: {} };
@@ -206,7 +210,7 @@ const syntaxes = {
  */
 const common = ["{", "[", "[[],", '{"a":', "(", '"', '"a', "\\", '\\"', " ", "\n", "1", "1,", "-", "a", "<", ">", "&", "&amp;", "'", "\\n", "é", "}", "]", ")"]; // prettier-ignore
 
-/** `make(length)` gives the text of a shape in that length. */
+/** `make(length)` returns the text of a shape at that length. */
 function shapesOf({ open, parts, call }, markers) {
   const pieces = [...new Set([...markers, ...parts, open, call, ...common])];
   const [first] = markers;
@@ -226,7 +230,7 @@ function shapesOf({ open, parts, call }, markers) {
   return [...filledShapes, ...wrapped];
 }
 
-/** Shapes of whole texts that were once slow, or that no repetition of one piece makes. */
+/** Shapes of whole texts that were once slow, or that repeating one piece does not produce. */
 const tail = (length) => `"${"a".repeat(Math.floor(length / 2))}",${"1,".repeat(Math.floor(length / 4))}`;
 const nests = [8, 64, 300, 900];
 const extras = {
@@ -270,7 +274,7 @@ function measureAt(length, make, work) {
   return { ratio: least.long / least.short, ms: least.long };
 }
 
-/** `prepare(text)` gives what is measured. */
+/** `prepare(text)` returns the function that is measured. */
 function toolCallSubjects(name) {
   const parser = toolCallParser(name);
   const syntax = syntaxes[name];
@@ -330,7 +334,7 @@ const failures = [];
 for (const { name, mode, shapes, prepare } of subjects) {
   const results = shapes.map(({ shape, make }) => {
     let result = measure(make, prepare);
-    // A neighbour on the machine can spoil one measurement; a square does not go away.
+    // Other load on the machine can spoil one measurement; quadratic time does not go away.
     for (let again = 0; again < 2 && result.ratio > limit; again++) {
       const next = measure(make, prepare);
       if (next.ratio < result.ratio) result = next;

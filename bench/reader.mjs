@@ -86,7 +86,7 @@ async function write(episodes) {
   await store.close(new Map());
 }
 
-/** CPU microseconds an episode: the summary and its line, without the write. */
+/** CPU microseconds per episode: the summary and its line, without the write. */
 async function indexCost(episodes) {
   const writer = new ByteWriter();
   const place = { shard: null, offset: 123_456_789, length: 17_000, crc32: "01234567" };

@@ -16,7 +16,7 @@ const folder = fileURLToPath(new URL("../../shared/tau-bench", import.meta.url))
 const rounds = Number(process.argv[2] ?? 40);
 const pythonSeconds = { retail: 0.27, airline: 0.66 };
 
-/** Plays every task once; returns the rewards, so that nothing is left out. */
+/** Runs every task once; returns the rewards, so that no task is skipped. */
 function playAll(source, tasks) {
   let rewards = 0;
   for (const { task, actions, outputs } of tasks) {
@@ -49,7 +49,7 @@ async function benchDomain(domain) {
   const perTask = (cpuUs) => cpuUs / tasks.length;
 
   const first = await cpuOf(() => playAll(source, tasks));
-  // Gold actions of ours say nothing, which some tasks ask for.
+  // Our gold actions send no messages, which some tasks require.
   if (isOwn ? first.result === 0 : first.result !== tasks.length)
     throw new Error(`Only ${first.result} of ${tasks.length} gold episodes earned 1.`);
   const warm = [];

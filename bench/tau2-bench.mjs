@@ -21,7 +21,7 @@ const folder = checkout === "" ? join(root, "..", "shared", "tau2-bench") : chec
 const python = process.env["TAU2_PYTHON"] ?? join(root, "build", "verify", "tau2", "venv", "bin", "python");
 const judge = async (_, assertions) => assertions.map((assertion) => ({ assertion, isMet: true, reason: "" }));
 
-/** A conversation in which the reference solution is played, up to its last word. */
+/** A conversation in which the reference solution is run up to its last message. */
 function play(data, task) {
   const world = new Tau2World(data.world, { isSolo: false, createId: () => "B00000001" });
   const conversation = new Conversation(world, task);

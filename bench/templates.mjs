@@ -16,9 +16,9 @@ import { readableVocabulary } from "../dist/tokenizers/readable-tokenizer.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
 const rounds = Number(process.argv[2] ?? 15);
-/** Renderings in one timing: a single one is shorter than the clock of CPU time is fine. */
+/** Renderings in one measurement: a single one is shorter than the resolution of the CPU clock. */
 const repeats = 20;
-/** The bundled one, and those of ../shared. */
+/** The bundled template, and those of ../shared. */
 const names = [
   "bundled",
   "qwen2.5-instruct",

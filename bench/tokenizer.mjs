@@ -1,8 +1,9 @@
-// Our byte-level BPE against @huggingface/tokenizers: a 10 kB prompt, the short pieces that turns add, decoding, loading.
-// Interleaved rounds, CPU time, medians with their range; the ratios are what to read. The vocabulary is Qwen3's from
-// ../shared, or a small one of our own tests where that is missing.
-// Then the same texts in a thread: from which size on handing a text to one and its ids back blocks the loop for less time than
-// encoding it here does. Run: npm run bench -- tokenizer [threads], where the word leaves the rest out
+// Our byte-level BPE against @huggingface/tokenizers: a 10 kB prompt, the short pieces that turns
+// add, decoding, loading. Interleaved rounds, CPU time, medians with their range; compare the
+// ratios. The vocabulary is Qwen3's from ../shared, or a small one of our own tests if that is
+// missing. Then the same texts in a thread: the size from which on sending a text to a thread and
+// its ids back blocks the loop for less time than encoding it here.
+// Run: npm run bench -- tokenizer [threads]; "threads" runs only the second part.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -81,7 +82,10 @@ function loadLibrary() {
   });
 }
 
-/** Megabytes per second of both, round by round in turn. `work` returns how many bytes it dealt with. */
+/**
+ * Megabytes per second of both, rounds interleaved. `work` returns the number of bytes that it
+ * processed.
+ */
 function compare(name, own, library, makeWork) {
   const rates = { own: [], library: [] };
   for (let round = -2; round < rounds; round++) {
@@ -149,7 +153,7 @@ async function compareAll() {
 
 const least = (values) => `${Math.min(...values).toFixed(2)} (median ${median(values).toFixed(2)})`;
 
-/** Milliseconds by which `action` holds up the event loop: all of its synchronous parts. */
+/** Milliseconds by which `action` blocks the event loop: all of its synchronous parts. */
 function blocked(action) {
   const before = performance.now();
   action();

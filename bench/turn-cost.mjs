@@ -102,8 +102,9 @@ function groupBy(all) {
   return groups;
 }
 
-// Garbage is not collected by force between rounds: with no episode alive, V8 then throws away what it has compiled for them,
-// and compiling it again in every round costs more than the turns. A run of thousands of episodes never does.
+// Garbage is not collected by force between rounds: with no episode alive, V8 then discards the
+// code compiled for them, and compiling it again in every round costs more than the turns. A run of
+// thousands of episodes never does that.
 const clients = { ours, engineAlone, nothing };
 const perTurn = { ours: [], engineAlone: [], nothing: [] };
 for (let round = 0; round < rounds + warmUpRounds; round++) {

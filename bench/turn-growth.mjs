@@ -29,7 +29,7 @@ const server = await startServer(replies);
 const engine = createSglangEngine({ port: server.port, connections: episodes });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
 
-/** Releases all when all have arrived; notes the CPU time of each lap. */
+/** Releases all episodes when all have arrived; notes the CPU time of each lap. */
 function createStep() {
   const laps = [];
   let waiting = [];
@@ -85,7 +85,10 @@ async function nothing() {
   return step.laps;
 }
 
-/** Rounds that are not counted, until V8 has compiled what they execute; each has 64 times 30 turns. */
+/**
+ * Warm-up rounds, which are not counted, until V8 has compiled the code; each has 64 times 30
+ * turns.
+ */
 const warmUp = 4;
 const laps = { ours: [], nothing: [] };
 for (let round = 0; round < rounds + warmUp; round++) {

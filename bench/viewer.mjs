@@ -15,7 +15,7 @@ const work = mkdtempSync(join(tmpdir(), "trainable-agents-viewer-"));
 const at = (name) => join(work, name);
 const browser = await openBrowser();
 
-/** A run of one episode whose turns have so many tokens together. */
+/** A run of one episode whose turns have this many tokens in total. */
 async function longRun(folder, tokens) {
   const reader = openRunFolder(at("book"));
   const first = await reader.episode(1);

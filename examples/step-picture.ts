@@ -1,5 +1,6 @@
-// Not a program: the picture of docs/learning.md, which example 09 draws from its values: what each episode of a group earned and
-// became, and which tokens of one of them are in the loss.
+// Not a program: the picture of docs/learning.md, which example 09 draws from its values: the
+// reward of each episode of a group, the effect of the step on it, and the tokens of one episode
+// that are in the loss.
 
 export type PictureOptions = {
   /** One per episode: reward, advantage, and the logprob of all its actions before and after the step. */

@@ -62,7 +62,7 @@ export function gather(
   multiply(count, size, own, ownScores, stride, ownPanels, keys, target, targetStride, prefix > 0);
 }
 
-/** Adds transposed scores times packed rows to what belongs to the prefix and to the sequence. */
+/** Adds transposed scores times packed rows to the sums of the prefix and of the sequence. */
 export function scatter(
   count: i32,
   prefix: i32,

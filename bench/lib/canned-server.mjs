@@ -15,7 +15,7 @@ import { requestIdOf } from "../../dist/rollout/episode/sample-turn.js";
 const mostEpisodes = 8192;
 
 const replies = new Map();
-/** Episode ids by the key that requests carry in their place. */
+/** Episode ids by the key that requests carry instead. */
 const episodes = new Map();
 const tasks = new Set();
 let places = 0;
@@ -40,7 +40,10 @@ const server = createServer((request, response) => {
   });
 });
 
-/** Both ends of a body hold its id; copying the rest would take time from whom this server is measured with. */
+/**
+ * Both ends of a body, one of which contains its id; copying the rest would cost CPU time of the
+ * measured client.
+ */
 function endsOf(chunks) {
   return [
     ...chunks.slice(0, 1).map((chunk) => chunk.subarray(0, tail)),
@@ -59,7 +62,7 @@ function drawMs({ medianMs, sigma }) {
   return medianMs * Math.exp(sigma * normal);
 }
 
-/** "<episode>:<turn>" out of the request id, which stands near the end of the body or near its beginning. */
+/** "<episode>:<turn>" from the request id, which is near the end or near the beginning of the body. */
 function keyOf(body) {
   const pattern = /"rid": ?"([^"_]*)_t(\d+)_r\d+"/;
   const match =

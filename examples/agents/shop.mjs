@@ -4,7 +4,7 @@
 
 const stock = { "The Hollow Clock": 7, "The Velvet Baker": 3, "The Distant Whale": 12, "The Paper Sailor": 0 };
 
-/** A line of tasks.jsonl; without `eval` the first one. */
+/** Task from a line of tasks.jsonl; without `eval` the first one. */
 export const task = JSON.parse(
   process.env.TRAINABLE_AGENTS_TASK ??
     '{"id": "clock", "question": "How many copies of The Hollow Clock are in stock?", "answer": "7"}',

@@ -1,5 +1,6 @@
-// Not a program, but the expert of `environment.ts`, which says how both are run. It reads nothing but the conversation, and forgets the third rule in two of three
-// conversations: a clone of it renews what is reserved, and only rewards can teach it otherwise.
+// Not a program, but the expert of `environment.ts`, which explains how to run both. It reads only
+// the conversation, and forgets the third rule in two of three conversations: a clone of it renews
+// reserved books, and only rewards can teach it otherwise.
 
 import type { Expert } from "trainable-agents";
 

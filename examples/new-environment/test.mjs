@@ -1,4 +1,4 @@
-// `npm test`: what runs and rewards rely on.
+// `npm test`: properties on which runs and rewards rely.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
