@@ -1,6 +1,6 @@
 // A library desk: two tools, two tasks, a grader. Run as a program, it lets a script do the right
-// thing in the first task, and prints it. Run: npx trainable-agents example 01. With a policy, from
-// a copy of this file:
+// thing in the first task, and prints it.
+// Run: npx trainable-agents example 01. With a policy, from a copy of this file:
 //   npx trainable-agents rollout --env ./01-an-environment.ts --user agenda --engine embedded --model bookshop-1m
 
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,7 @@
 // A rollout: groups of episodes, and a run folder with everything that a trainer needs. Equivalent
 // to the command `rollout`, with its flags in camelCase. The expert is a script that needs no
-// server; set `url` and `model` for yours. Run: npx trainable-agents example 03
+// server; set `url` and `model` for yours.
+// Run: npx trainable-agents example 03
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

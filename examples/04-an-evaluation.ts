@@ -1,5 +1,6 @@
 // An evaluation: every task several times, and the reliability of the policy. Equivalent to the
-// command `eval`. Run: npx trainable-agents example 04
+// command `eval`.
+// Run: npx trainable-agents example 04
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,6 +1,7 @@
 // A training: a shipped model learns from its own episodes, on this machine. Equivalent to the
 // command `train`; here two steps of few episodes, so that it ends in seconds and proves nothing.
-// Example 09 shows the parts of a step. Run: npx trainable-agents example 05
+// Example 09 shows the parts of a step.
+// Run: npx trainable-agents example 05
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

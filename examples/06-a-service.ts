@@ -1,5 +1,6 @@
 // A service: a trainer, in any language, requests groups over HTTP and gets training rows.
-// Equivalent to the command `serve`. Run: npx trainable-agents example 06
+// Equivalent to the command `serve`.
+// Run: npx trainable-agents example 06
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

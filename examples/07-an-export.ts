@@ -1,5 +1,6 @@
 // An export: a run as the rows of a trainer, in one file; omitted rows are counted with the reason.
-// Equivalent to the command `export`. Run: npx trainable-agents example 07
+// Equivalent to the command `export`.
+// Run: npx trainable-agents example 07
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

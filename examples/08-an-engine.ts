@@ -1,6 +1,7 @@
 // An engine of your own: token ids in, sampled ids and logprobs out. This one answers like a shop
 // assistant who never learnt a tool; put your server's protocol in its place. The conformance suite
-// at the end belongs in your tests. Run: npx trainable-agents example 08
+// at the end belongs in your tests.
+// Run: npx trainable-agents example 08
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,7 +1,8 @@
 // An agent program of your own, trained unchanged: it sends Chat Completions to the gateway, and
 // the policy's samples for it form an episode with a reward. World, user and tools belong to the
 // program; it knows only an address and a key of the policy. Point `url` at your SGLang server, and
-// any client library at the gateway; nothing else changes. Run: npx trainable-agents example 10
+// any client library at the gateway; nothing else changes.
+// Run: npx trainable-agents example 10
 
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,6 +1,7 @@
 // Tools that call an HTTP service: a parking house, whose server this file starts itself. A refusal
 // of the service is an observation that the policy reads; a fault of the service is a failure of
-// the episode, never a reward of 0. Run: npx trainable-agents example 12
+// the episode, never a reward of 0.
+// Run: npx trainable-agents example 12
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
