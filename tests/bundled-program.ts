@@ -14,11 +14,14 @@ import { threadId } from "node:worker_threads";
 import { rolldown } from "rolldown";
 import { repositoryRoot } from "./conformance/shared-folder.ts";
 
-/** Loaded at run time by those who have them: optional peers, and what finds its own files beside itself. */
+/**
+ * Loaded at run time if present: optional peers, and packages that find their own files by their
+ * location.
+ */
 const external = [/^@swc\/wasm-typescript/, /^node-llama-cpp/, /^ai$/, /^@ai-sdk\//];
 
 /**
- * The path of the bundle of a program, which is made when there is none of this build.
+ * Path of the bundle of a program, which is made if there is none for this build.
  *
  * @example await bundledProgram("dist/cli/main.js")
  */
@@ -31,7 +34,7 @@ export async function bundledProgram(program: string): Promise<string> {
   const bundle = join(folder, `${name}.js`);
   if (existsSync(bundle)) return bundle;
   const build = await rolldown({ input, platform: "node", external, logLevel: "warn", plugins: [placeOfModules] });
-  // Test files run at the same time, and each may find that there is none.
+  // Test files run at the same time, and several may find the bundle missing.
   const own = `${folder}-${process.pid}-${threadId}`;
   await build.write({
     dir: own,
@@ -68,7 +71,7 @@ const placeOfModules = {
       : null,
 };
 
-/** Another one for every build: of the times of its files and of the program's text. */
+/** Hash that differs for every build: of the times of its files and of the program's text. */
 function stateOfBuild(input: string): string {
   const dist = join(repositoryRoot(), "dist");
   const hash = createHash("sha256").update(readFileSync(input));

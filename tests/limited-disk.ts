@@ -1,5 +1,6 @@
-// A disk that runs full and is emptied again, below everything that this process writes into one folder: writes stop in the middle of
-// a line, as the system's do, and then are refused. A real full disk is in `src/cli/full-disk.wire.test.ts`.
+// Simulates a disk that fills up and is emptied again, for all writes of this process into one
+// folder: writes stop in the middle of a line, as on a real system, and are then refused. A real
+// full disk is in `src/cli/full-disk.wire.test.ts`.
 
 import fs, { type FileHandle } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";

@@ -19,10 +19,10 @@ type Probe = {
   readonly path: string;
   /** The request's text, in which `<model>` stands for the model folder. */
   readonly body: string | null;
-  /** -1: no answer. */
+  /** HTTP status; -1 without an answer. */
   readonly status: number;
   readonly type: string | null;
-  /** Cut at 6,000 characters. */
+  /** Truncated at 6,000 characters. */
   readonly reply: string;
 };
 type Reply = { readonly status: number; readonly type: string | null; readonly text: string };
@@ -32,7 +32,7 @@ type Differences = string[];
 
 const folder = join(committedGoldens("servers"), "model");
 const endTokenId = 1529;
-/** Float32 sums in another order; the largest difference that was measured is 2.7e-5. */
+/** Tolerance for float32 sums in another order; the largest measured difference is 2.7e-5. */
 const logprobTolerance = 1e-3;
 
 let engine: EmbeddedEngine;
@@ -44,14 +44,14 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-/** All recorded requests where `../shared` lies beside the repository, else those that every clone has. */
+/** All recorded requests if `../shared` is beside the repository, else those that every clone has. */
 function probesOf(file: string): readonly Probe[] {
   const recorded = sharedFolder("servers", file) ?? join(committedGoldens("servers"), file);
   const probes = readFileSync(recorded, "utf8")
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Probe);
-  // Without an answer there is nothing to compare: a time limit, or a server that had just died.
+  // Probes without an answer are excluded: a time limit, or a server that had just died.
   return probes.filter(({ status }) => status !== -1);
 }
 
@@ -72,9 +72,9 @@ type Deliberate = Readonly<Record<string, string>>;
 type Server = {
   readonly file: string;
   readonly front: () => Handle;
-  /** Probes with another answer on purpose, and why. */
+  /** Probes whose answer differs deliberately, with the reason. */
   readonly deliberate: Deliberate;
-  /** Pages of which we have a part. */
+  /** Pages that we implement only in part. */
   readonly partial: readonly string[];
 };
 
@@ -154,7 +154,7 @@ function compare(probe: Probe, ours: Reply, server: Server): Differences {
   if (type === "text/event-stream") return compareStreams(probe, ours, server);
   if (type !== "application/json") return probe.reply === ours.text ? [] : [`"${probe.reply}", ours "${ours.text}"`];
   const theirs = parse(probe.reply.replaceAll("<path>", "<model>"));
-  // The recording cuts long replies off: of those, the status and the type are compared.
+  // The recording truncates long replies: only their status and type are compared.
   return theirs === undefined ? [] : compareValues(theirs, parse(ours.text), { probe, server, path: "" });
 }
 
@@ -172,10 +172,10 @@ function compareStreams(probe: Probe, ours: Reply, server: Server): Differences 
       .trim()
       .split("\n\n")
       .map((frame) => frame.replace(/^data: /, ""))
-      // Those of several completions come as they are sampled.
+      // Frames of several completions arrive in the order of sampling.
       .toSorted((one, other) => sequenceOf(one) - sequenceOf(other)),
   ) as [string[], string[]];
-  // The recording cuts long replies off.
+  // The recording truncates long replies.
   const isCut = frames.at(-1) !== "[DONE]";
   if (isCut) frames.pop();
   if (!isCut && frames.length !== ourFrames.length) return [`${frames.length} frames, ours ${ourFrames.length}`];
@@ -227,7 +227,8 @@ function compareValues(theirs: unknown, our: unknown, place: Place): Differences
   }
   if (typeof theirs === "string" && typeof our === "string") {
     if (isSampled(probe) && !path.endsWith("message") && !path.endsWith("error")) return [];
-    // The long texts about wrong types repeat the request and name files of the server; ours has the sentence in them.
+    // The long texts about wrong types repeat the request and name files of the server; ours
+    // contains their sentence.
     const problem = /'msg': "(.*)"/.exec(our)?.[1];
     if (problem !== undefined && theirs.includes("validation error") && theirs.includes(problem)) return [];
   }

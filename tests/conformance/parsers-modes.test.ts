@@ -18,7 +18,7 @@ import {
 import { textOf } from "./golden-file.ts";
 import { committedGoldens, sharedFolder } from "./shared-folder.ts";
 
-/** The larger set where there is one. */
+/** The larger set if it exists. */
 const folder = sharedFolder("parsers-0.5.23") ?? committedGoldens("parsers");
 
 type Vector = { readonly text: string; readonly options: StreamingOptions };

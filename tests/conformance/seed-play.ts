@@ -1,4 +1,5 @@
-// Plays one record of the seed's goldens: the scripted server, the scripted customer and everything that was seen.
+// Runs one record of the seed's goldens: the scripted server, the scripted customer and everything
+// that they observed.
 
 import type { Tokenizer } from "#src/core/index.ts";
 import { loadTauBench, TauEpisode, type TauUser } from "#src/environments/tau-bench/index.ts";
@@ -20,7 +21,7 @@ import { describeDifference, textOf } from "./golden-file.ts";
 export type SeedSet = {
   readonly chatTemplate: string;
   readonly tokenizer: Tokenizer;
-  /** The rendered text and ids that every prompt begins with. */
+  /** The rendered text and ids with which every prompt begins. */
   readonly prefix: { readonly text: string; readonly ids: readonly number[] };
   readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
   readonly tauBench: string;
@@ -32,15 +33,15 @@ export type SeedPlay = {
     readonly url: string;
     readonly text: string;
     readonly sampling: JsonValue;
-    /** The sampling parameters are those of the script. */
+    /** True if the sampling parameters are those of the script. */
     readonly hasScriptSampling: boolean;
   }[];
-  /** One per reply that reached the parser, in the records' own words. */
+  /** One per reply that reached the parser, in the format of the records. */
   readonly turns: JsonValue[];
   readonly userHeard: readonly JsonValue[];
   readonly repliesLeft: number;
   readonly userLinesLeft: number;
-  /** The result, or what the loop let escape. */
+  /** The result, or the error that escaped the loop. */
   readonly result: SlimeTauResult | Error;
 };
 
@@ -149,7 +150,7 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
   };
 }
 
-/** The customer of a script, who raises where the script says so. */
+/** The customer of a script, who raises where the script requires it. */
 function scriptedCustomer(record: JsonObject): {
   readonly simulator: TauUser;
   readonly heard: readonly JsonValue[];

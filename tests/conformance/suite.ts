@@ -8,20 +8,23 @@ export type GoldenFileReport = {
   readonly file: string;
   readonly passed: number;
   readonly failed: number;
-  /** Records of something that is not built yet. */
+  /** Records that need a feature that is not implemented yet. */
   readonly unsupported: number;
   /** At most the first ten failures. */
   readonly failures: readonly { readonly id: string; readonly difference: string }[];
-  /** Why records are unsupported; `null` when none is. */
+  /** Reason why records are unsupported; `null` if none are. */
   readonly unsupportedReason: string | null;
 };
 
 export type GoldenSuiteOptions = {
-  /** Folder of the data the goldens speak of (tables, tokenizers); `null`: looked for beside the goldens, then in `../shared`. */
+  /**
+   * Folder of the data to which the goldens refer (tables, tokenizers); `null`: searched for beside
+   * the goldens, then in `../shared`.
+   */
   readonly data: string | null;
 };
 
-/** One kind of golden files. Throws a `ConfigurationError` when the folder or the data is missing. */
+/** One kind of golden files. Throws a `ConfigurationError` if the folder or the data is missing. */
 export interface GoldenSuite {
   readonly name: string;
   run(folder: string, options: GoldenSuiteOptions): AsyncIterable<GoldenFileReport>;

@@ -5,7 +5,10 @@ import { type JsonObject, type JsonValue, parseJson } from "#src/python-semantic
 
 type Played = { readonly expected: JsonValue; readonly actual: JsonValue };
 
-/** A sequence: every observation, the hash after every call that changed something, and the hash at the end. */
+/**
+ * Runs a sequence: every observation, the hash after every call that changed something, and the
+ * hash at the end.
+ */
 export function playCalls(data: DomainData, record: JsonObject): Played {
   const calls = record.get("calls") as JsonObject[];
   const world = new World(data.base);
@@ -43,7 +46,7 @@ function playCall(data: DomainData, world: World, call: JsonObject): JsonObject 
   return result;
 }
 
-/** Tells states apart as the hash does, a hundred times faster: most calls change nothing. */
+/** Distinguishes the same states as the hash, a hundred times faster: most calls change nothing. */
 function stateOf(world: World): string {
   const records = [...world.differences()].flatMap(([table, texts]) =>
     [...texts].map(([id, text]) => JSON.stringify([table, id, text])),

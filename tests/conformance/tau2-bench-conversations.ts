@@ -1,4 +1,4 @@
-// Records of conversations of τ²-bench: scripted sides through the rules of whose turn it is.
+// Records of conversations of τ²-bench: scripted sides under the rules of turn order.
 
 import {
   Conversation,
@@ -16,7 +16,7 @@ import { asObject, digestsOf, newWorld, pick, type Played } from "./tau2-bench-w
 
 type Side = "assistant" | "user";
 
-/** Says the next item of a script, and the last one again when it has run out. */
+/** Returns the next item of a script, and the last one repeatedly at its end. */
 export class ScriptedSide {
   readonly inputs: JsonValue[] = [];
   readonly #side: Side;

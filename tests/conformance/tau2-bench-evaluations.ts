@@ -1,4 +1,4 @@
-// Records of evaluations of τ²-bench: a conversation, and what each kind of evaluation says of it.
+// Records of evaluations of τ²-bench: a conversation, and the result of each kind of evaluation.
 
 import {
   type DomainData,
@@ -30,7 +30,10 @@ export async function playEvaluations(data: DomainData, task: Tau2Task, record: 
   return { expected, actual };
 }
 
-/** The verdict on a reference solution: greeting, the user's line, a call a message, all that is to be said, the user's stop. */
+/**
+ * The verdict on a reference solution: greeting, the user's message, one call per message, all
+ * required statements, the user's stop.
+ */
 export async function playVerdict(data: DomainData, task: Tau2Task, record: JsonObject): Promise<JsonValue> {
   const steps = record.get("steps") as JsonObject[];
   const said = task.criteria?.communicated ?? [];
@@ -54,7 +57,7 @@ export async function playVerdict(data: DomainData, task: Tau2Task, record: Json
   return resultOf(() => evaluate(data, task, messages, { reason: "user_stop", judge: judgeOf(true) }));
 }
 
-/** The short form of a verdict, of the steps that the solution makes. */
+/** The short form of a verdict, on the steps of the solution. */
 export async function playShortVerdict(
   data: DomainData,
   task: Tau2Task,
