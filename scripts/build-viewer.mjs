@@ -1,4 +1,5 @@
-// Bundles the viewer's page (viewer/src) into dist/viewer/page: one script, one style. Where nothing changed it does nothing.
+// Bundles the viewer's page (viewer/src) into dist/viewer/page: one script, one style. Does nothing
+// if nothing changed.
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ const inputs = [
   ...["package-lock.json", "scripts/build-viewer.mjs"],
 ].map((path) => join(root, path));
 
-/** Bytes of script and style together: as they are, and compressed. */
+/** Maximum bytes of script and style together: plain, and compressed. */
 export const mostBytes = Object.freeze({ plain: 400_000, gzip: 120_000 });
 
 export async function buildViewer() {
@@ -46,7 +47,7 @@ export async function buildViewer() {
     .map((file) => readFileSync(file, "utf8"))
     .join("\n");
   mkdirSync(target, { recursive: true });
-  // A script element ends at its closing tag, wherever that stands in the text.
+  // A script element ends at its closing tag, wherever that occurs in the text.
   writeFileSync(join(target, "app.css"), minified(style));
   writeFileSync(join(target, "app.js"), output[0].code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c"));
 }
@@ -82,7 +83,7 @@ function newest(path) {
   return readdirSync(path).reduce((latest, name) => Math.max(latest, newest(join(path, name))), found.mtimeMs);
 }
 
-/** Without comments and the white space around marks. @param {string} style */
+/** Removes comments and the white space around punctuation. @param {string} style */
 function minified(style) {
   return style
     .replaceAll(/\/\*[\s\S]*?\*\//g, "")

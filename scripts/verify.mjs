@@ -1,5 +1,6 @@
-// `npm run verify -- <target>`: our own against the real thing: programs that read our models, and the servers that people use.
-// What a target needs is installed into build/, never into the package. `all` runs one after the other.
+// `npm run verify -- <target>`: our own code against the real thing: programs that read our models,
+// and the servers that people use. The packages of a target are installed into build/, never into
+// the package. `all` runs one target after another.
 
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";

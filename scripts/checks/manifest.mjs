@@ -1,4 +1,4 @@
-// package.json, with the types of what the checks read from it.
+// package.json, with types for the fields that the checks read.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,8 @@ export function readManifest() {
 const lifecycleScripts = new Set(["prepack", "postpack", "prepare", "prepublishOnly"]);
 
 /**
- * Scripts that npm runs without being asked: `npm run train` begins with a script "pretrain" and ends with "posttrain".
+ * Scripts that npm runs implicitly: `npm run train` begins with a script "pretrain" and ends with
+ * "posttrain".
  *
  * @param {Readonly<Record<string, unknown>>} scripts Of package.json.
  * @returns {Iterable<string>}

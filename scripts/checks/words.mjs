@@ -1,5 +1,6 @@
-// `npm run check -- words`: private words in what others read: exported identifiers, flags and help, texts of the service's
-// OpenAPI document, headings of docs. Comments and prose are for review. The field's words are in CONTRIBUTING.md.
+// `npm run check -- words`: private words in public text: exported identifiers, flags and help,
+// texts of the service's OpenAPI document, headings of docs. Comments and prose are for review. The
+// field's terms are in CONTRIBUTING.md.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,7 +50,7 @@ export const refused = {
   "laid to": "attributed to",
 };
 
-/** The bookshop is a night desk, and says so. */
+/** The bookshop is a night desk and uses that word. */
 const exempt = /^environments\/bookshop\//;
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */

@@ -62,7 +62,12 @@ export async function verifyApiAgents(work) {
   return failed;
 }
 
-/** Scripts of packages are not run, so that its program is not where its own name leads. @param {string} folder */
+/**
+ * Links the program of Claude Code: install scripts of packages are not run, so its own command
+ * does not lead to it.
+ *
+ * @param {string} folder
+ */
 function linkClaude(folder) {
   const program = join(folder, "node_modules", "@anthropic-ai", `claude-code-linux-${process.arch}`, "claude");
   if (!existsSync(program))
@@ -168,7 +173,7 @@ async function openStandIn(out, only) {
   const address = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
     url: `http://127.0.0.1:${address.port}`,
-    /** Since it was last asked. */
+    /** Number since the last call. */
     taken: () => {
       const taken = calls;
       calls = 0;
@@ -188,7 +193,7 @@ const lines = readFileSync(join(root, "examples", "agents", "tasks.jsonl"), "utf
 const questions = lines.map((line) => /** @type {{ question: string }} */ (JSON.parse(line)).question);
 const titles = ["The Hollow Clock", "The Velvet Baker", "The Distant Whale", "The Paper Sailor"];
 
-/** Looks up what the question names, one title a turn, and answers. @param {string} shown */
+/** Looks up the titles in the question, one per turn, and answers. @param {string} shown */
 function answer(shown) {
   const question = questions.find((one) => shown.includes(one)) ?? "";
   const asked = titles.filter((title) => question.includes(title));

@@ -29,7 +29,7 @@ const asked = { generateNext: { probabilities: true } };
 /** @type {unknown[]} */
 const answers = [];
 for (const { ids, first, greedy } of reference.cases) {
-  // Its cache holds keys and values in 16 bits unless it is told otherwise.
+  // Its cache holds keys and values in 16 bits by default.
   const context = await model.createContext({
     contextSize: 2048,
     sequences: 1,

@@ -1,6 +1,7 @@
-// `npm run verify -- metrics`: the curves of a rollout, killed in the middle and resumed, and of a training, continued, as W&B's own program, an MLflow
-// server and a trackio server have them; logs of inspect and ATIF as the programs of those formats read them. All from PyPI, on 127.0.0.1, with a home of
-// their own and nothing of this shell's environment.
+// `npm run verify -- metrics`: the curves of a rollout, killed in the middle and resumed, and of a
+// training, continued, as stored by W&B's own program, an MLflow server and a trackio server; logs
+// of inspect and ATIF as read by the programs of those formats. All from PyPI, on 127.0.0.1, with a
+// home of their own and nothing of this shell's environment.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -196,7 +197,7 @@ export function freePort() {
 }
 
 /**
- * Starts a server and waits for what it says when it is there.
+ * Starts a server and waits for the output that announces that it is ready.
  *
  * @param {string} program
  * @param {readonly string[]} argv

@@ -1,5 +1,6 @@
-// Python environments of the verifications, below build/ and never in the package: uv from PyPI in one of its own, then one
-// for each server with pinned versions. pip's and uv's own settings decide where packages come from.
+// Python environments of the verifications, below build/ and never in the package: uv from PyPI in
+// one of its own, then one for each server with pinned versions. pip's and uv's own settings decide
+// where packages come from.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +11,7 @@ import { root } from "../run-command.mjs";
 const work = join(root, "build", "verify");
 const uvVersion = "0.13.9";
 
-/** A verification that cannot be made here; its message is one sentence with a remedy. */
+/** Error of a verification that cannot run here; its message is one sentence with a remedy. */
 export class CannotVerify extends Error {}
 
 /**
@@ -63,7 +64,7 @@ export function installInto(folder, wanted, isNew = false) {
 }
 
 /**
- * The version of an installed package, as its metadata says.
+ * Version of an installed package, from its metadata.
  *
  * @param {string} python
  * @param {string} distribution
@@ -77,7 +78,7 @@ export function outputOf(python, code) {
   return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim();
 }
 
-/** The program, installed where it is not. */
+/** Path of the program, which is installed if missing. */
 export function findUv() {
   const environment = join(work, `uv-${uvVersion}`);
   const uv = programIn(environment, "uv");

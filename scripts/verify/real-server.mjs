@@ -84,7 +84,11 @@ export async function checkServer(report, server) {
   });
 }
 
-/** Both servers call these alike. @param {import("./sampled-logprobs.mjs").Params} params */
+/**
+ * Parameters that both servers name alike.
+ *
+ * @param {import("./sampled-logprobs.mjs").Params} params
+ */
 function serverNames({ frequencyPenalty, presencePenalty, logitBias }) {
   return {
     ignore_eos: true,

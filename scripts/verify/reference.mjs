@@ -24,7 +24,10 @@ import { testPrompts } from "../../dist/learner/pretraining/index.js";
  */
 
 const mostNewTokens = 32;
-/** Guidelines and tools, which all prompts begin with, are asked about where a conversation is short. */
+/**
+ * Maximum logprobs of a prompt: in a short conversation they include guidelines and tools, with
+ * which all prompts begin.
+ */
 const mostLogprobs = 200;
 
 /**

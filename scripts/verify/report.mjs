@@ -13,7 +13,8 @@ export function createReport(subject) {
   write(subject);
   return {
     /**
-     * Runs a check; what it resolves with is its figure. A rejection fails it, and the others go on.
+     * Runs a check, which resolves with its figure. A rejection fails it, and the other checks
+     * continue.
      *
      * @param {string} name
      * @param {() => Promise<string>} body

@@ -42,7 +42,8 @@ const cases = [
 ];
 
 /**
- * Rejects with the cases in which a logprob is another than expected, or a token was sampled that is cut off.
+ * Rejects with the cases in which a logprob differs from the expected one, or a truncated token was
+ * sampled.
  *
  * @param {import("./against-embedded.mjs").ServerEngine} engine
  * @param {object} options
@@ -107,7 +108,11 @@ function logitsAfter({ config, weights }, prompt, answer) {
   return Array.from(answer, (_, place) => decoder.logits(place).slice());
 }
 
-/** The repetition penalty takes a token once, however often it came. @param {ReadonlyMap<number, number>} counts @param {Uint32Array} prompt */
+/**
+ * The repetition penalty applies to a token once, no matter how often it occurs.
+ *
+ * @param {ReadonlyMap<number, number>} counts @param {Uint32Array} prompt
+ */
 function withPrompt(counts, prompt) {
   return new Map([...Array.from(prompt, (token) => /** @type {[number, number]} */ ([token, 1])), ...counts]);
 }

@@ -1,5 +1,6 @@
-// Programs that serve while a verification asks them: started in groups of their own, waited for until they answer, their words
-// kept in a file, and ended, all of them, however the verification ends.
+// Programs that serve during a verification: started in process groups of their own, waited for
+// until they answer, with their output kept in a file, and all ended, however the verification
+// ends.
 
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -133,6 +134,6 @@ function endGroup(pid) {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }

@@ -1,6 +1,7 @@
-// `npm run verify -- tau2`: 100 episodes over the worlds of τ²-bench, exported as upstream's files and scored again by upstream's own
-// evaluator, from a checkout named by TAU2_REPO. Rewards, breakdowns and every check must be equal. The judge of assertions in words is
-// a constant on both sides: what a model says is not compared.
+// `npm run verify -- tau2`: 100 episodes over the worlds of τ²-bench, exported as upstream's files
+// and scored again by upstream's own evaluator, from a checkout named by TAU2_REPO. Rewards,
+// breakdowns and every check must be equal. The judge of assertions in natural language is a
+// constant on both sides: the output of a model is not compared.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -110,7 +111,8 @@ export async function verifyTau2() {
 }
 
 /**
- * Without sentences of justification, and with an action or assertion by its name: the reference adds defaults to them.
+ * A reward without sentences of justification, and with each action or assertion by its name: the
+ * reference adds defaults to them.
  *
  * @param {object} reward
  * @returns {unknown}

@@ -1,6 +1,7 @@
-// `npm run verify -- traces`: spans of a rollout as Phoenix shows them: agents, models and tools with their tokens, and what was said
-// only where it was asked for. Phoenix from PyPI on 127.0.0.1, with a home of its own and nothing of this shell's environment; the SDK is
-// the program that docs/scale.md prints. Langfuse needs PostgreSQL and ClickHouse, and is not run.
+// `npm run verify -- traces`: spans of a rollout as shown by Phoenix: agents, models and tools with
+// their tokens, and message contents only if requested. Phoenix from PyPI on 127.0.0.1, with a home
+// of its own and nothing of this shell's environment; the SDK is the program that docs/scale.md
+// prints. Langfuse needs PostgreSQL and ClickHouse, and is not run.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -90,7 +91,11 @@ function rollout(folder, { metrics, sdk, url }) {
   return new Promise((resolve) => child.once("close", resolve));
 }
 
-/** Those that are not known yet, and from now on are. @param {string} url @param {Set<string>} known @returns {Promise<Span[]>} */
+/**
+ * Spans that are not yet in `known`, to which they are added.
+ *
+ * @param {string} url @param {Set<string>} known @returns {Promise<Span[]>}
+ */
 async function newSpans(url, known) {
   const agents = (/** @type {readonly Span[]} */ all) => all.filter(({ span_kind }) => span_kind === "AGENT").length;
   let spans = /** @type {Span[]} */ ([]);

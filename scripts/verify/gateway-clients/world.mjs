@@ -36,7 +36,8 @@ export const callTool = async (name, input) =>
 export const say = async (text) => (await post("/say", { text })).text;
 
 /**
- * Talks until the user hangs up. `turn` gets what is new for the agent and resolves with what the agent says, tools called.
+ * Talks until the user hangs up. `turn` receives the new message for the agent, calls tools, and
+ * resolves with the agent's reply.
  *
  * @param {(utterance: string) => Promise<string>} turn
  * @param {string} first

@@ -134,7 +134,10 @@ async function refuse(options) {
   if (/s3cret|wr0ng/.test(refused.message)) throw new Error(`a secret is in "${refused.message}"`);
 }
 
-/** An operator with one account that may use JetStream, a user of it, and a user whom another account vouches for. */
+/**
+ * An operator with one account that may use JetStream, a user of it, and a user who is vouched for
+ * by another account.
+ */
 function makeAccount() {
   const [operator, user] = [nkeys.createOperator(), nkeys.createUser()];
   const [account, system, other] = [nkeys.createAccount(), nkeys.createAccount(), nkeys.createAccount()];
@@ -165,7 +168,7 @@ function makeAccount() {
       `operator: ${sign(operator, operator, { type: "operator" })}`,
       "resolver: MEMORY",
       `system_account: ${system.getPublicKey()}`,
-      // The account of the system itself must not have JetStream.
+      // The system account must not have JetStream.
       `resolver_preload: { ${vouch(account, { ...limits, ...storage })}\n ${vouch(system, limits)} }`,
     ].join("\n"),
     credentials: file(account),

@@ -27,7 +27,7 @@ const seed = 7;
 
 /** @typedef {"worker" | "stopped worker" | "coordinator" | "broker" | "wiped broker"} Victim */
 
-/** Workers die most, as there are most of them. @type {readonly Victim[]} */
+/** Victims; workers die most often, as there are most of them. @type {readonly Victim[]} */
 const victims = ["worker", "worker", "worker", "stopped worker", "coordinator", "broker", "wiped broker"];
 
 /**
@@ -83,7 +83,7 @@ export async function runChaos({ version, folder, kills, tasks }) {
             break;
           }
           case "coordinator":
-            // Before it has a folder there is nothing to resume.
+            // Without a run folder there is nothing to resume.
             if (!existsSync(join(out, "run.json"))) continue;
             await run.kill();
             run = startRun(["--resume", out, ...queue, ...lease], log);
@@ -200,8 +200,9 @@ function compare(expected, found, folder) {
 }
 
 /**
- * Neither jobs nor states. Receipts of workers that had an episode which another one has ended meanwhile wait for the next coordinator
- * of the queue, if they come when the run is over; they are of episodes that count, and it takes them.
+ * Expects that neither jobs nor states are left. A worker's receipt for an episode that another
+ * worker has ended meanwhile waits for the next coordinator of the queue, if it comes after the run
+ * has ended; it is for an episode that counts, and the coordinator takes it.
  * @param {string} url
  * @param {ReadonlySet<string>} ids Of the episodes that count.
  */

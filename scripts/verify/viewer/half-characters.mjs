@@ -1,5 +1,5 @@
-// Half characters (lone surrogates) everywhere that a run has text: ids, utterances, results, arguments. What the page shows, links to and
-// exports is well-formed text, and every link leads to what it names.
+// Unpaired surrogates everywhere that a run has text: ids, utterances, results, arguments. The text
+// that the page shows, links to and exports is well-formed, and every link leads to its target.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
