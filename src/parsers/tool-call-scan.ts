@@ -24,17 +24,11 @@ export type DetectedCall = {
   readonly name: string | null;
   /** JSON text, in Python's layout where the format re-serializes it; for some formats unchecked text of the model. */
   readonly parameters: string;
-  /**
-   * Usually the tool's index in the list of tools, -1 for unknown ones; some formats number the
-   * calls instead.
-   */
+  /** Usually the tool's index in the list, -1 if unknown; in some formats the call's number. */
   readonly toolIndex: number;
 };
 
-/**
- * Maximum problems that are recorded; hostile text has one every few characters, each with a text
- * as long as the whole.
- */
+/** Maximum recorded problems; hostile text can have one every few characters, each very long. */
 const maxProblems = 64;
 
 export class ToolCallScan {
@@ -68,10 +62,7 @@ export class ToolCallScan {
     for (const call of calls) this.#calls.push(call);
   }
 
-  /**
-   * Returns the result of `detect`; if anything in it raises, drops all calls and returns the whole
-   * text.
-   */
+  /** Returns the result of `detect`; if it raises, drops all calls and returns the whole text. */
   allOrNothing(text: string, detect: () => string): string {
     try {
       return detect();
@@ -137,10 +128,7 @@ export class ToolCallScan {
     }
   }
 
-  /**
-   * Reads JSON; `undefined` if Python raises a decode error; its other errors (depth, digits)
-   * escape.
-   */
+  /** Reads JSON; `undefined` for a decode error of Python; other errors (depth, digits) escape. */
   tryJson(text: string): JsonValue | undefined {
     try {
       return this.readJson(text);
@@ -150,10 +138,7 @@ export class ToolCallScan {
     }
   }
 
-  /**
-   * The calls in a JSON value: one object, or a list of them. Unknown and nameless ones are
-   * reported and omitted. `source` is the text they were read from.
-   */
+  /** Reads the calls in JSON from `source`; unknown and nameless ones are reported and omitted. */
   callsIn(value: JsonValue, source: string): DetectedCall[] {
     const calls: DetectedCall[] = [];
     for (const entry of Array.isArray(value) ? value : [value]) {
@@ -257,10 +242,7 @@ export function declaredParameters(tool: Tool | undefined): JsonValue | undefine
   return body instanceof Map ? body.get("parameters") : undefined;
 }
 
-/**
- * Schema of one parameter in the parameters of a tool; `undefined` if it has none. Raises for
- * declarations that are not objects.
- */
+/** Schema of one parameter; `undefined` if absent. Raises for declarations that are not objects. */
 export function declaredSchema(parameters: JsonValue | undefined, name: string): JsonObject | undefined {
   const schema = schemaProperties(parameters).get(name);
   if (schema === undefined || schema instanceof Map) return schema;
