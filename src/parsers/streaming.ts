@@ -169,8 +169,8 @@ function sureEndOf(text: string, ends: readonly string[]): { readonly sureEnd: n
 
 /**
  * Number of characters at the end of the content or reasoning so far that may turn out to be
- * neither, for callers that read the whole text repeatedly and need no deltas of calls. {@link
- * startParsing} holds back the same characters.
+ * neither, for callers that read the whole text repeatedly and need no deltas of calls. The same
+ * characters are held back by {@link startParsing}.
  */
 export function heldBack(
   text: string,

@@ -73,6 +73,8 @@ export function extractExamples(file, text) {
 
 /**
  * The lines of a source, all blank except its `@example` parts, so that line numbers stay valid.
+ *
+ * @param {string} text
  */
 function docstringExamples(text) {
   let isExample = false;

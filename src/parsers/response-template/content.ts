@@ -194,8 +194,8 @@ export function mixedPlaceholder(transform: JsonValue): string | null {
 }
 
 /**
- * A transform with its placeholders replaced by the values of `scope`. Throws a {@link
- * ResponseParseError} for a missing value.
+ * A transform with its placeholders replaced by the values of `scope`. If one is missing, throws a
+ * {@link ResponseParseError}.
  */
 export function applyTransform(transform: JsonValue, scope: ReadonlyMap<string, JsonValue>): JsonValue {
   if (Array.isArray(transform)) return transform.map((part) => applyTransform(part, scope));
