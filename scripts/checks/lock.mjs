@@ -6,7 +6,7 @@
  */
 
 /**
- * @param {string} text Of package-lock.json.
+ * @param {string} text Content of package-lock.json.
  * @returns {Iterable<string>}
  */
 export function* findLockProblems(text) {

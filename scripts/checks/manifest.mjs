@@ -31,7 +31,7 @@ const lifecycleScripts = new Set(["prepack", "postpack", "prepare", "prepublishO
  * Scripts that npm runs implicitly: `npm run train` begins with a script "pretrain" and ends with
  * "posttrain".
  *
- * @param {Readonly<Record<string, unknown>>} scripts Of package.json.
+ * @param {Readonly<Record<string, unknown>>} scripts Scripts of package.json.
  * @returns {Iterable<string>}
  */
 export function* findCoupledScripts(scripts) {

@@ -126,7 +126,7 @@ async function measureRollout() {
 
 /**
  * @param {string} text
- * @param {readonly { readonly ranges: readonly Range[] }[]} functions As V8 reports them, those within others after them.
+ * @param {readonly { readonly ranges: readonly Range[] }[]} functions Functions in V8's order: nested ones after those that contain them.
  */
 function measureScript(text, functions) {
   const counts = new Int32Array(text.length);

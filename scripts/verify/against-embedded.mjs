@@ -44,8 +44,8 @@ export function requestOf(prompt, sampling = {}, stopTokenIds = []) {
 /**
  * Prompts of growing length from real conversations.
  *
- * @param {string} folder Of the model.
- * @param {{ readonly count: number, readonly shortest: number, readonly longest: number }} options In tokens.
+ * @param {string} folder Folder of the model.
+ * @param {{ readonly count: number, readonly shortest: number, readonly longest: number }} options Lengths in tokens.
  */
 export async function makePrompts(folder, { count, shortest, longest }) {
   const { tokenizer } = await loadModelFolder(folder);
@@ -64,7 +64,7 @@ export async function makePrompts(folder, { count, shortest, longest }) {
  *
  * @param {ServerEngine} engine
  * @param {object} options
- * @param {string} options.folder Of the model that the server serves.
+ * @param {string} options.folder Folder of the model that the server serves.
  * @param {readonly Uint32Array[]} options.prompts
  * @param {number} options.tolerance
  */

@@ -35,7 +35,7 @@ const agents = ["fetch", "ai-sdk", "openai-agents", "langchain", "claude-code"];
 const key = "stand-in-key-0123456789";
 const trials = 2;
 
-/** @param {string} work A folder for what it writes. @returns {Promise<number>} How many failed. */
+/** @param {string} work A folder for its output. @returns {Promise<number>} Number of failures. */
 export async function verifyApiAgents(work) {
   const folder = await installPackages("verify-api-agents", packages);
   cpSync(join(root, "examples", "agents"), folder, { recursive: true });

@@ -102,7 +102,7 @@ export function recordedFields() {
  * Prints one line, and the differences.
  *
  * @param {string} folder
- * @returns {number} How many dialects differ.
+ * @returns {number} Number of dialects that differ.
  */
 export function verifyFields(folder) {
   const [found, recorded] = [clientFields(folder), recordedFields()];

@@ -56,7 +56,7 @@ const shells = {
 /**
  * @param {string} folder Where they are installed.
  * @param {string} work
- * @returns {Promise<number>} How many failed.
+ * @returns {Promise<number>} Number of failures.
  */
 export async function verifyPrograms(folder, work) {
   const running = await gateway({

@@ -76,7 +76,7 @@ const settings = {
   },
 };
 
-/** @param {string} work A folder for what it writes. @returns {Promise<number>} How many verdicts are not as they must be. */
+/** @param {string} work A folder for its output. @returns {Promise<number>} Number of unexpected verdicts. */
 export async function verifyTester(work) {
   const tester = installTester();
   if (tester === null) return 0;

@@ -22,7 +22,7 @@ import { root } from "../run-command.mjs";
  * program reports its reward, and its rows come from the run folder.
  *
  * @param {string} folder
- * @param {{ groupSize: number }} options Of a training; evaluations have groups of one.
+ * @param {{ groupSize: number }} options Group size of a training; evaluations have groups of one.
  */
 export async function startGateway(folder, { groupSize }) {
   const manifest = /** @type {Map<string, never>} */ (new Map([["format", 2]]));

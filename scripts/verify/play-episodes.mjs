@@ -14,7 +14,7 @@ const program = join(root, "dist", "cli", "main.js");
 /**
  * Rejects if the command fails, or an episode fails or is aborted.
  *
- * @param {readonly string[]} flags Of `rollout`.
+ * @param {readonly string[]} flags Flags of `rollout`.
  * @param {object} options
  * @param {number} options.episodes
  * @param {() => Promise<void>} [options.inTheMiddle] Called when a quarter of the episodes has ended.

@@ -14,7 +14,7 @@ import { root } from "../run-command.mjs";
  *
  * @param {string} url
  * @param {object} options
- * @param {string} options.file Of the folder with recordings.
+ * @param {string} options.file File in the folder of recordings.
  * @param {string} options.model The folder that the server serves, as it was given it.
  * @param {(probe: Probe) => boolean} options.isSent Without those that end a server, or that another start of it answers.
  */

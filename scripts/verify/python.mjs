@@ -16,12 +16,12 @@ export class CannotVerify extends Error {}
 
 /**
  * @param {object} wanted
- * @param {string} wanted.name Of the environment's folder.
- * @param {readonly string[]} wanted.packages As uv is given them.
+ * @param {string} wanted.name Name of the environment's folder.
+ * @param {readonly string[]} wanted.packages Packages in uv's notation.
  * @param {readonly string[]} [wanted.overrides] Requirements that stand in for those of the packages.
  * @param {string} [wanted.hashed] Text of a file of requirements with their hashes, which are demanded.
  * @param {number} [wanted.oldest] Python 3.x that it needs at least. Default 10.
- * @returns {{ folder: string, bin: (name: string) => string }} With programs by name.
+ * @returns {{ folder: string, bin: (name: string) => string }} Folder, and paths of programs by name.
  */
 export function makeEnvironment({ name, packages, overrides = [], hashed = "", oldest = 10 }) {
   const folder = join(work, name);
@@ -50,8 +50,8 @@ export function makeEnvironment({ name, packages, overrides = [], hashed = "", o
  * Installs a package without its dependencies into a folder of its own.
  *
  * @param {string} folder
- * @param {string} wanted As uv is given it.
- * @param {boolean} isNew Whether it is installed again where it is there.
+ * @param {string} wanted Package in uv's notation.
+ * @param {boolean} isNew True to install it again if it is present.
  * @returns {string} The folder.
  */
 export function installInto(folder, wanted, isNew = false) {

@@ -29,9 +29,9 @@ export async function use(engine, body) {
 /**
  * @param {ReturnType<typeof import("./report.mjs").createReport>} report
  * @param {object} server
- * @param {string} server.folder Of the model that it serves.
+ * @param {string} server.folder Folder of the model that it serves.
  * @param {string} server.url
- * @param {readonly string[]} server.flags Of `rollout`, that name the server and its engine.
+ * @param {readonly string[]} server.flags Flags of `rollout` that name the server and its engine.
  * @param {(stream: boolean) => ServerEngine} server.open
  * @param {readonly ("abort" | "retract" | "in-place")[]} server.pauseModes
  * @param {"processed" | "raw"} server.logprobsMode

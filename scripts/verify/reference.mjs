@@ -10,7 +10,7 @@ import { testPrompts } from "../../dist/learner/pretraining/index.js";
 
 /**
  * @typedef {object} Reference
- * @property {string} folder Of the model.
+ * @property {string} folder Folder of the model.
  * @property {readonly ReferenceCase[]} cases
  */
 

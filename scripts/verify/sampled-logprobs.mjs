@@ -50,8 +50,8 @@ const cases = [
  * @param {string} options.folder
  * @param {Uint32Array} options.prompt
  * @param {"processed" | "raw"} options.mode
- * @param {boolean} options.penalizesPrompt Whether tokens of the prompt count for the repetition penalty.
- * @param {(params: Params) => Record<string, unknown>} options.extraOf What the server calls the parameters that the contract has no name for.
+ * @param {boolean} options.penalizesPrompt True if tokens of the prompt count for the repetition penalty.
+ * @param {(params: Params) => Record<string, unknown>} options.extraOf The server's names of parameters that the contract does not name.
  */
 export async function compareSampled(engine, { folder, prompt, mode, penalizesPrompt, extraOf }) {
   const checkpoint = await readCheckpoint(folder);

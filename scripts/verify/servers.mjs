@@ -57,7 +57,7 @@ function isFree(port) {
  * @param {string} wanted.log File for what it writes.
  * @param {string} wanted.url
  * @param {string} wanted.readyPath Answers once it serves.
- * @param {number} [wanted.readyStatus] With this status. Default: 200.
+ * @param {number} [wanted.readyStatus] Status of that reply. Default: 200.
  * @param {number} wanted.timeoutMs
  * @param {number} [wanted.pollMs] Between two questions whether it serves. Default: 250.
  * @returns {Promise<Server>}

@@ -16,7 +16,7 @@ import { readImports } from "./read-imports.mjs";
  * @property {string} packageEntry
  * @property {readonly string[]} openToTests
  * @property {ReadonlyMap<string, string>} sources Path below src/ to text.
- * @property {ReadonlySet<string>} dependencies What an installed package brings along.
+ * @property {ReadonlySet<string>} dependencies Packages that are installed with the package.
  * @property {ReadonlySet<string>} devDependencies
  * @property {ReadonlySet<string>} [peers] Optional ones. Default: none.
  */

@@ -9,7 +9,7 @@ import { extractCommands } from "./extract.mjs";
 /**
  * @typedef {object} Repository
  * @property {(path: string, options?: { readonly isPrefix: boolean }) => boolean} exists
- * @property {ReadonlySet<string>} scripts Of package.json.
+ * @property {ReadonlySet<string>} scripts Names of the scripts in package.json.
  * @property {(argv: readonly string[]) => Promise<{ readonly message: string, readonly isIncomplete: boolean } | null>} readCommandLine
  *   Of `trainable-agents`.
  */

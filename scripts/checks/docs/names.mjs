@@ -3,7 +3,7 @@
 
 /**
  * @param {string} features Text of FEATURES.md.
- * @param {Readonly<Record<string, readonly string[]>>} known What kind of thing to the names there are.
+ * @param {Readonly<Record<string, readonly string[]>>} known Names by kind.
  * @returns {Iterable<string>}
  */
 export function* findUnnamed(features, known) {

@@ -4,7 +4,7 @@ const width = 120;
 
 /**
  * @param {string} text
- * @param {string} [indent] Of every line but the first. Default: none.
+ * @param {string} [indent] Indent of every line except the first. Default: none.
  * @returns {string[]}
  */
 export function wrap(text, indent = "") {

@@ -20,7 +20,7 @@ export const call = (name, args) => `<tool_call>\n${JSON.stringify({ name, argum
  * the turn.
  *
  * @param {(prompt: string) => string} decide
- * @param {{ readonly latencyMs?: number }} [options] How long a turn takes.
+ * @param {{ readonly latencyMs?: number }} [options] Duration of a turn.
  */
 export function servePolicy(decide, { latencyMs = 0 } = {}) {
   const sampler = createFunctionSampler(({ promptIds }) => ({

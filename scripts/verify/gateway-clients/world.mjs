@@ -31,7 +31,7 @@ export const callTool = async (name, input) =>
 
 /**
  * @param {string} text
- * @returns {Promise<string | null>} What the user says; `null`: it has hung up.
+ * @returns {Promise<string | null>} The user's message; `null` when the user has hung up.
  */
 export const say = async (text) => (await post("/say", { text })).text;
 

@@ -126,7 +126,7 @@ function planFlags(tasks) {
 
 /**
  * @typedef {object} Running
- * @property {Promise<number | string>} ended With its code, or the signal that ended it.
+ * @property {Promise<number | string>} ended Resolves with its code, or the signal that ended it.
  * @property {(name: NodeJS.Signals) => void} signal
  * @property {() => Promise<unknown>} kill
  */
@@ -204,7 +204,7 @@ function compare(expected, found, folder) {
  * worker has ended meanwhile waits for the next coordinator of the queue, if it comes after the run
  * has ended; it is for an episode that counts, and the coordinator takes it.
  * @param {string} url
- * @param {ReadonlySet<string>} ids Of the episodes that count.
+ * @param {ReadonlySet<string>} ids Ids of the episodes that count.
  */
 async function expectNothingLeft(url, ids) {
   const left = await messagesLeft(url);

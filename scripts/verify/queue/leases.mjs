@@ -20,7 +20,7 @@ const atOnce = 256;
  * @param {import("./nats-server.mjs").NatsVersion} options.version
  * @param {string} options.folder
  * @param {number} options.leases
- * @param {number} options.holdMs How long all of them are held.
+ * @param {number} options.holdMs Time for which all of them are held.
  * @param {number} options.leaseMs
  * @returns {Promise<string>} The figures. Rejects when a job was lost or delivered twice.
  */

@@ -63,7 +63,7 @@ function cannotInstall(version, { error, stderr }) {
  * it on the same port with its stored data; `wipe` deletes everything first.
  *
  * @typedef {object} NatsServer
- * @property {string} version As it says itself.
+ * @property {string} version Version that the server reports.
  * @property {number} port
  * @property {string} url Without credentials.
  * @property {() => number} pid
@@ -71,7 +71,7 @@ function cannotInstall(version, { error, stderr }) {
  * @property {() => Promise<void>} start
  * @property {() => Promise<void>} wipe Kills it, too, if it runs.
  * @property {() => { user: number, system: number }} cpu Microseconds since it was started last.
- * @property {() => Promise<Record<string, unknown>>} memory What it says of its JetStream: streams, bytes, messages.
+ * @property {() => Promise<Record<string, unknown>>} memory The server's report on its JetStream: streams, bytes, messages.
  */
 
 /**
