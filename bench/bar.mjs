@@ -1,13 +1,16 @@
-// `npm run bar`: what the learner promises, measured on tasks that nothing was tuned on. Trains with the defaults on several seeds
-// (which reads train and validation alone), then runs the first model and each trained one on the test split, at temperature 1 and
-// greedily, and prints every gain by kind and by case with its interval by task. That the test split was read, and with what
-// result, is appended to bench/test-split-reads.jsonl, which is committed: a split that is read often is a validation split.
-// Trainings and evaluations that the folder holds whole are not made again, so the bar can be interrupted; a folder of other
-// weights, flags or another world is refused.
+// `npm run bar`: the promises of the learner, measured on tasks that nothing was tuned on. Trains
+// with the defaults on several seeds (reading only train and validation tasks), then runs the first
+// model and each trained one on the test split, at temperature 1 and greedily, and prints every
+// gain by kind and by case with its interval by task. Each read of the test split and its result is
+// appended to bench/test-split-reads.jsonl, which is committed: a split that is read often is a
+// validation split. Complete trainings and evaluations in the folder are not repeated, so the bar
+// can be interrupted; a folder of other weights, flags or another world is refused.
 //
-// Options: --seeds 0,1,2  --masks none,shifted-mask,observations-too  --tasks 1050  --split test|fresh:<seed>|validation
-// --out runs/bar, and every flag of `train`. To tune anything: --split validation, which reads nothing of the test split.
-// With a mask that is wrong on purpose nothing is checked; those are the controls, which the default leaves out.
+// Options, beside every flag of `train`:
+//   --seeds 0,1,2  --masks none,shifted-mask,observations-too  --tasks 1050
+//   --split test|fresh:<seed>|validation  --out runs/bar
+// To tune anything: --split validation, which reads nothing of the test split. Runs with a
+// deliberately wrong mask are controls: they are not checked, and not run by default.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -27,7 +30,10 @@ import { rollout } from "../dist/index.js";
 import { compare, fallenCases } from "../dist/learner/index.js";
 import { readEpisodes } from "../dist/store/index.js";
 
-/** What the bar asks for, as shares. `bestKnown`: greedily, of the first checkpoint that was shipped, on validation. */
+/**
+ * Thresholds of the bar, as shares. `bestKnown`: greedy success of the first shipped checkpoint on
+ * validation.
+ */
 const bar = {
   greedy: 0.88,
   sampled: 0.84,
@@ -38,7 +44,10 @@ const bar = {
 };
 const readsFile = "bench/test-split-reads.jsonl";
 const knownMasks = ["none", "shifted-mask", "observations-too"];
-/** Cases in which the right answer is a refusal that the teacher, in most of its conversations, never made. */
+/**
+ * Cases in which the right answer is a refusal that the teacher did not make in most of its
+ * conversations.
+ */
 const refusals = /\/(?:shipped|delivered|foreign|signed|on-its-way|sold-out)$/;
 
 const [options, flags] = readArguments(process.argv.slice(2));
@@ -59,7 +68,8 @@ for (const mask of masks) {
     const folder = join(out, `${mask}-${seed}`);
     if (!existsSync(join(folder, "result.json"))) {
       process.stderr.write(`\n${mask}, seed ${seed}\n`);
-      // Of one that was interrupted: minutes count only in one go.
+      // Leftovers of an interrupted training are removed: its minutes count only if it runs without
+      // a break.
       await rm(folder, { recursive: true, force: true });
       await learningRun({ flags: { ...trainFlags, seed }, folder, sabotage: mask });
     }
@@ -84,7 +94,7 @@ for (const mask of masks) {
 process.exitCode = verdicts() ? 0 : 1;
 await logRead("measured", ratesOfRuns());
 
-/** Each task once in both ways, by a rollout whose folder stays. */
+/** Runs each task once in both ways, by a rollout whose folder is kept. */
 async function measure(name, model) {
   const outcomes = {};
   for (const [how, temperature] of [
@@ -95,7 +105,7 @@ async function measure(name, model) {
     process.stderr.write(`${name}, ${how}: ${tasks} tasks of ${split}\n`);
     const sampling = { ...rolloutDefaults, temperature };
     const place = { split, tasks: `0-${tasks - 1}`, seed: 0, seedTurns: true, out: folder };
-    // A run that is whole is not run again.
+    // A complete run is not run again.
     if (existsSync(join(folder, "run.json"))) await rollout({ resume: folder });
     else await rollout({ env: "bookshop", engine: "embedded", model, ...sampling, ...place });
     outcomes[how] = [];
@@ -112,7 +122,7 @@ async function measure(name, model) {
   return outcomes;
 }
 
-/** True when all are met. */
+/** True if all thresholds are met. */
 function verdicts() {
   const right = runs.filter(({ mask }) => mask === "none");
   console.log(
@@ -179,7 +189,7 @@ function verdicts() {
   return isMet;
 }
 
-/** Whatever can be said before anything is run or read. */
+/** Reports every error that can be detected before anything is run or read. */
 async function checkArguments() {
   const unknown = masks.find((mask) => !knownMasks.includes(mask));
   if (unknown !== undefined)
@@ -196,7 +206,7 @@ function refuse(message) {
   process.exit(2);
 }
 
-/** Of one base, one way of training and one world alone; `bar.json` says which. */
+/** Claims the folder for one base, one way of training and one world, recorded in `bar.json`. */
 async function claimFolder() {
   const weights = createHash("sha256")
     .update(await readFile(join(base, "model.safetensors")))
@@ -215,7 +225,7 @@ async function claimFolder() {
   await writeFile(path, facts);
 }
 
-/** A line when the test split is about to be read, and one with what came out. */
+/** Logs one line before the test split is read, and one with the result. */
 async function logRead(event, rates) {
   if (split !== "test") return;
   const git = (...words) => execFileSync("git", words, { cwd: root, encoding: "utf8" }).trim();
@@ -235,7 +245,7 @@ function ratesOfRuns() {
   }));
 }
 
-/** Ours and those of `train`, which get the names that settings have. */
+/** Options of this program and flags of `train`, which are renamed to the names of settings. */
 function readArguments(words) {
   const own = {};
   const others = {};

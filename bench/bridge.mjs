@@ -1,6 +1,7 @@
-// What the client computes for one more turn of a conversation, by how long it is already: the bridge (what is new, encoded),
-// against rendering and encoding the whole prompt again, which is what a loop without bridges does. A bridged turn should cost
-// the same at 2, 8 and 32 thousand tokens; the ratio says whether it does. CPU time of this thread, interleaved, medians.
+// Client cost of one more turn of a conversation, by its length so far: the bridge, which encodes
+// only new content, against rendering and encoding the whole prompt again, as a loop without
+// bridges does. A bridged turn should cost the same at 2, 8 and 32 thousand tokens; the ratio shows
+// whether it does. CPU time of this thread, interleaved, medians.
 // Run: npm run bench -- bridge [family]
 
 import { existsSync, readFileSync } from "node:fs";
@@ -25,7 +26,10 @@ const renderer = rendererFor(family, tokenizer, {
 const stop = renderer.stopTokenIds.slice(0, 1);
 const tools = [];
 
-/** Other content in every turn, so that nothing is remembered from the last one. */
+/**
+ * Serial number that makes the content of every turn different, so that nothing is cached from the
+ * last one.
+ */
 let serial = 0;
 const result = () =>
   `{"order_id": "#W${(serial += 7919)}", "status": "shipped", "total": ${serial / 100}, "items": ["a", "b"]}`;
@@ -34,7 +38,7 @@ const callText = () =>
 const toolMessage = () => ({ role: "tool", content: result(), name: "find_order", callId: "call_0_0" });
 const assistant = (content) => ({ role: "assistant", content, reasoning: null, toolCalls: [] });
 
-/** A conversation of about so many tokens, up to and including an answer. */
+/** A conversation of about this many tokens, up to and including an answer. */
 function conversationOf(tokens) {
   const messages = [
     { role: "system", content: "You work in a bookshop." },

@@ -1,7 +1,8 @@
-// Thousands of episodes at once in one process, over sockets, with tokenizer, environment and journal: how late the event
-// loop comes to what is due, what a turn costs, how much memory it takes. First with a server that takes about 4 s and a user who
-// takes about 2 s (log-normal, sigma 0.5), measured once all episodes are in flight; then both at once, for the most turns per
-// second. Run: npm run bench -- concurrency [episodes] [seconds]
+// Thousands of episodes at once in one process, over sockets, with tokenizer, environment and
+// journal: the delay of the event loop, the cost of a turn, and the memory. First with a server
+// that takes about 4 s and a user who takes about 2 s (log-normal, sigma 0.5), measured once all
+// episodes are in flight; then both without delay, for the maximum turns per second.
+// Run: npm run bench -- concurrency [episodes] [seconds]
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +19,7 @@ import { goldServerReplies, loadWorld, shortUser, startServer } from "./lib/prep
 
 const concurrency = Number(process.argv[2] ?? 4096);
 const seconds = Number(process.argv[3] ?? 20);
-/** Every episode has begun, and they have drifted apart. */
+/** Time until every episode has begun, and they have drifted apart. */
 const settlingSeconds = Number(process.argv[4] ?? 15);
 const engineDelay = { medianMs: 4000, sigma: 0.5 };
 const userDelay = { medianMs: 2000, sigma: 0.5 };
@@ -27,7 +28,7 @@ const { tokenizer, environment, renderer, tasks, strategy, taskset } = await loa
 const replies = goldServerReplies({ tasks, taskset, tokenizer });
 const taskIndexes = tasks.map((_, index) => index);
 
-/** Runs until it is stopped; looks for `seconds` after `settling` seconds. */
+/** Runs until it is stopped; measures `seconds` seconds after `settling` seconds. */
 async function measure({ atOnce, delay, user, settling }) {
   const folder = await mkdtemp(join(tmpdir(), "concurrency-"));
   const server = await startServer(replies, { record: false, delay });
@@ -44,7 +45,7 @@ async function measure({ atOnce, delay, user, settling }) {
     { concurrency: atOnce, signal: stop.signal, onProgress: (now) => (totals = now) },
   );
   const looking = (async () => {
-    // A machine that is busy with other things takes longer until every episode has had its first turn.
+    // On a busy machine it takes longer until every episode has had its first turn.
     const latest = performance.now() + 8 * settling * 1000;
     await systemClock.sleep(settling * 1000);
     while (totals().turns < atOnce && performance.now() < latest) await systemClock.sleep(1000);

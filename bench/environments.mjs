@@ -1,6 +1,7 @@
-// What a call of a remote environment costs beside one in this process, and what waiting processes save. The bookshop's `look_up` in
-// process, over an env-server of ours in another process, and a server's smallest tool over standard input and output; then the
-// opening of episodes whose server is a process, each with its own, with none waiting and with four.
+// Cost of a call to a remote environment compared with one in this process, and time saved by
+// waiting processes. The bookshop's `look_up` in process, over an env-server of ours in another
+// process, and a server's smallest tool over standard input and output; then the opening of
+// episodes whose server is a process, each with its own, with none waiting and with four.
 // Run: npm run bench -- environments [rounds]
 
 import { fork } from "node:child_process";
@@ -14,7 +15,7 @@ import { cpuOf, machine, spread } from "./lib/measure.mjs";
 const callsOfARound = 300;
 const episodes = 24;
 const atATime = 4;
-/** What an episode's policy takes to sample, in milliseconds: the time in which a process can start. */
+/** Sampling time of an episode's policy in milliseconds, during which a process can start. */
 const thinkMs = 400;
 
 const options = { signal: new AbortController().signal, seed: 0 };

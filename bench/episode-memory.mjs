@@ -1,6 +1,8 @@
-// The memory that one more episode in flight takes at 8,000 tokens: episodes are played until their prompt has 8,000 tokens
-// and then wait for a reply that never comes, with the real tokenizer, environment, HTTP client and journal. The difference
-// between many and few of them, garbage collected, is what one costs. Run: npm run bench -- episode-memory [episodes]
+// Memory of one more episode in flight at 8,000 tokens: episodes run until their prompt has 8,000
+// tokens and then wait for a reply that never comes, with the real tokenizer, environment, HTTP
+// client and journal. The difference between many and few of them, after garbage collection, gives
+// the cost of one.
+// Run: npm run bench -- episode-memory [episodes]
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,7 +37,7 @@ function replies(isAnswered) {
   return Object.fromEntries(turns.map((turn) => [`${task.id}:${turn}`, isAnswered(turn) ? reply : null]));
 }
 
-/** Of every turn of such an episode. */
+/** Prompt length of every turn of such an episode. */
 async function promptLengths() {
   const open = await startServer(
     replies(() => true),
@@ -85,11 +87,11 @@ async function hold(count) {
   await store.close(new Map());
   await engine.close();
   await rm(folder, { recursive: true });
-  // Bodies lie in memory that could be shared, which counts as a buffer and not as external.
+  // Bodies are in memory that could be shared, which counts as a buffer and not as external.
   return { bytes: heapUsed + Math.max(external, arrayBuffers), rss };
 }
 
-/** Sent and collected. */
+/** Waits until bodies are sent and garbage is collected. */
 async function settled() {
   for (let round = 0; round < 4; round++) {
     await new Promise((resolve) => setTimeout(resolve, 250));

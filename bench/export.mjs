@@ -1,6 +1,8 @@
-// Generated samples through the exporters into files: rows a second of CPU, and whether memory stays where it is while the
-// rows become many. Episodes are made on the fly, eight a group, 64 of 256 tokens sampled in two turns, and forgotten.
-// Run: npm run bench -- export [rows] [format ...]      (default: 100000 verl; "1000000" is the long run)
+// Generated samples through the exporters into files: rows per second of CPU, and whether memory
+// stays constant as the number of rows grows. Episodes are generated on the fly, eight per group,
+// 64 of 256 tokens sampled in two turns, and discarded.
+// Run: npm run bench -- export [rows] [format ...] (default: 100000 verl; "1000000" is the long
+// run)
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -101,7 +103,7 @@ const rss = () => {
   return megabytes(process.memoryUsage().rss);
 };
 
-/** Rows a second of CPU, the making of episodes taken out, and memory at tenths of the way. */
+/** Rows per second of CPU, without the generation of episodes, and memory at every tenth of the run. */
 async function measure(name, kind, create) {
   const format = exportFormats[name];
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-bench-"));

@@ -1,8 +1,11 @@
-// What a call through the gateway costs: Chat bodies of 11 kB, prompts of 4,096 ids, 64 ids sampled with their logprobs, 16 sessions
-// at once, the journal on, before a server that answers at once. Three processes: only the gateway's CPU is counted. The 30 calls
-// of a session are measured apart, because a history that is read again must not make later calls dearer. Then one streamed call at a
-// time, before a server that sends tokens as they are sampled: how much later its first token arrives than from the server itself.
-// Run: npm run bench -- gateway [rounds] [peer]; "peer" installs rllm-model-gateway from PyPI below build/ and measures it beside.
+// Cost of a call through the gateway: Chat bodies of 11 kB, prompts of 4,096 ids, 64 ids sampled
+// with their logprobs, 16 sessions at once, the journal on, in front of a server that answers at
+// once. Three processes: only the gateway's CPU is counted. The 30 calls of a session are measured
+// separately, because reading the history again must not make later calls more expensive. Then one
+// streamed call at a time, in front of a server that sends tokens as they are sampled: the delay of
+// its first token compared with the server itself.
+// Run: npm run bench -- gateway [rounds] [peer]; "peer" installs rllm-model-gateway from PyPI below
+// build/ and measures it, too.
 
 import { fork, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -23,9 +26,9 @@ const calls = 30;
 const promptTokens = 4096;
 const sampledTokens = 64;
 const bodyBytes = 11_000;
-/** Rounds that are played and not counted: V8 still compiles what a gateway executes. */
+/** Warm-up rounds, which are not counted: V8 is still compiling the gateway's code. */
 const warmUp = 2;
-/** Of the server that streams: tokens of a frame, and milliseconds between two. */
+/** Streaming server: tokens in a frame, and milliseconds between two frames. */
 const [frameTokens, frameMs] = [4, 5];
 
 const tokenizer = createReadableTokenizer();
@@ -38,7 +41,10 @@ const role = process.argv[2] ?? "";
 if (role in roles) await roles[role](process.argv[3]);
 else await measure(Number(process.argv[2] ?? 8), process.argv[3] === "peer");
 
-/** SGLang's /generate, whole at once or streamed, and what a peer needs of vLLM's Chat Completions. */
+/**
+ * Serves SGLang's /generate, whole at once or streamed, and the part of vLLM's Chat Completions
+ * that a peer needs.
+ */
 async function serve() {
   const ids = [...tokenizer.encode(answerText)].slice(0, sampledTokens - 1).concat([...tokenizer.encode("<|im_end|>")]);
   const logged = ids.map((id) => [-0.25, id, null]);
@@ -59,7 +65,7 @@ async function serve() {
     ],
     usage: { prompt_tokens: promptTokens, completion_tokens: ids.length, total_tokens: promptTokens + ids.length },
   });
-  /** The first so many tokens. */
+  /** Reply with the first `count` tokens. */
   const reply = (count, prompt) =>
     JSON.stringify({
       text: "",
@@ -126,7 +132,7 @@ async function measure(rounds, withPeer) {
   const gateway = await child("gateway", server.port);
   const peer = withPeer ? await startPeer(server.port) : null;
   const system = promptOf();
-  /** Milliseconds of CPU a call, by the call's place in its session. */
+  /** CPU milliseconds per call, by the call's position in its session. */
   const costs = Array.from({ length: calls }, () => []);
   const peerCosts = [];
   for (let round = 0; round < rounds; round++) {
@@ -171,12 +177,12 @@ async function measure(rounds, withPeer) {
   );
 }
 
-/** Milliseconds of all processes of this machine. */
+/** Current time in milliseconds, common to all processes of this machine. */
 function now() {
   return Number(process.hrtime.bigint() / 1000n) / 1000;
 }
 
-/** One call after the other: how much later its first token is there than without the gateway. */
+/** Sequential calls: delay of the first token compared with that without the gateway. */
 async function firstTokens({ server, gateway, system }) {
   const messages = beginning(system);
   const input = [...renderer.renderPrompt(messages, []).tokens];
@@ -193,11 +199,14 @@ async function firstTokens({ server, gateway, system }) {
     fromToken.push(through.seen - through.sampled - (alone.seen - alone.sampled));
     fromRequest.push(through.seen - through.sent - (alone.seen - alone.sent));
   }
-  // The first calls of a process compile what they run.
+  // The first calls of a process compile the code that they run.
   return { fromToken: fromToken.slice(3), fromRequest: fromRequest.slice(3) };
 }
 
-/** When a streamed request was sent, when its server had the first token, and when the client saw one. */
+/**
+ * Times at which a streamed request was sent, its server had the first token, and the client
+ * received one.
+ */
 async function streamed(server, port, { path, body, token }) {
   const sampled = new Promise((done) => server.process.once("message", ({ first }) => done(first)));
   const sent = now();
@@ -217,7 +226,10 @@ function beginning(system) {
   ];
 }
 
-/** A system message that makes a prompt of so many ids and a body of so many bytes. */
+/**
+ * A system message that gives a prompt of the required number of ids and a body of the required
+ * number of bytes.
+ */
 function promptOf() {
   const shown = (content) => renderer.renderPrompt(beginning(content), []).tokens.length;
   const base = shown("a");
@@ -230,7 +242,7 @@ function promptOf() {
   return text(words, most);
 }
 
-/** `address`: of a session. */
+/** Sends one call; `address` is that of a session. */
 async function call(port, address, messages) {
   let answer = "";
   const body = { model: "policy", messages };
@@ -252,7 +264,11 @@ function exchange({ port, path, body }, onText) {
   });
 }
 
-/** rllm-model-gateway with its default settings: SQLite, what the client sent and got. @returns its CPU in milliseconds */
+/**
+ * rllm-model-gateway with its default settings: SQLite, requests and replies of the client.
+ *
+ * @returns its CPU in milliseconds
+ */
 async function startPeer(serverPort) {
   const { bin } = makeEnvironment({ name: "rllm-model-gateway", packages: ["rllm-model-gateway==0.1.0"] });
   const folder = mkdtempSync(join(tmpdir(), "gateway-peer-"));
@@ -274,7 +290,7 @@ async function startPeer(serverPort) {
     port,
     version: versionOf(bin("python"), "rllm-model-gateway"),
     cpu: () => {
-      // Linux counts CPU time in ticks of 10 ms, apart for user and system mode.
+      // Linux counts CPU time in ticks of 10 ms, separately for user and system mode.
       const fields = readFileSync(`/proc/${process_.pid}/stat`, "utf8").split(") ")[1].split(" ");
       return (Number(fields[11]) + Number(fields[12])) * 10;
     },

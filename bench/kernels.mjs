@@ -1,6 +1,7 @@
-// How fast matrices are multiplied, and what the constants of the kernels were chosen by: shapes of the innermost tile, and
-// sizes of blocks. Figures are floating-point operations per second of CPU, so a busy machine lowers them less than wall
-// time would; candidates are measured in turns, in one process. Needs WebAssembly with relaxed SIMD.
+// Speed of matrix multiplication, and the measurements that chose the constants of the kernels:
+// shapes of the innermost tile, and sizes of blocks. Figures are floating-point operations per
+// second of CPU, so a busy machine lowers them less than wall time would; candidates are measured
+// in turn, in one process. Needs WebAssembly with relaxed SIMD.
 // Run: npm run bench -- kernels
 
 import { setFlagsFromString } from "node:v8";
@@ -25,7 +26,7 @@ await compareConstant("matrix.ts", "depthBlock", [128, 256, 384, 768], productJo
 await compareConstant("matrix.ts", "rowBlock", [16, 64, 256, 1024], productJob(2048, 128, 512));
 await compareConstant("attention-blocks.ts", "blockRows", [16, 32, 48, 64, 96], attentionJob(512));
 
-/** Rows by vectors of 4 columns that a tile keeps in registers. */
+/** Tiles kept in registers: rows by vectors of 4 columns. */
 async function compareTiles() {
   const shapes = [[1, 2], [2, 2], [4, 1], [8, 1], [2, 4], [4, 2], [1, 8], [3, 3], [5, 2], [6, 2], [4, 3]]; // prettier-ignore
   const jobs = {};
@@ -93,7 +94,7 @@ function transposedJob(rows, depth, columns) {
   };
 }
 
-/** Attention of one sequence with 4 heads of 32, forward and back. */
+/** Attention of one sequence with 4 heads of 32, forward and backward. */
 function attentionJob(tokens) {
   return (module) => {
     const width = 128;
@@ -110,7 +111,7 @@ function attentionJob(tokens) {
       const gradients = [dq, dk, dv, dk, dv];
       kernels.attendBackward(q, ...panels, out, logSums, dOut, ...gradients, ...shape, scores, slopes, scratch);
     };
-    // Two products forward and five back, over half of the square.
+    // Two products forward and five backward, over half of the square.
     return { run, work: 7 * tokens * tokens * width };
   };
 }
@@ -119,7 +120,7 @@ function tileJob(module, rows, vectors) {
   const [height, depth, width] = [240, 128, 480];
   const { kernels, floats, pointers } = instance(module, [height * depth, depth * width, height * width]);
   randomize(floats);
-  // Whole tiles only: what does not fit is left out of product and work alike.
+  // Only whole tiles: the remainder is excluded from both product and work.
   const [fullHeight, fullWidth] = [height - (height % rows), width - (width % (4 * vectors))];
   return {
     run: () => kernels.run(fullHeight, fullWidth, depth, ...pointers),
@@ -163,7 +164,7 @@ function randomize(floats) {
   for (let index = 0; index < floats.length; index++) floats[index] = Math.random() - 0.5;
 }
 
-/** GFLOP per second of CPU of each job, job by job in turns. */
+/** GFLOP per second of CPU of each job, with the jobs interleaved. */
 async function measure(jobs) {
   const rates = Object.fromEntries(Object.keys(jobs).map((name) => [name, []]));
   for (let round = -1; round < rounds; round++) {

@@ -1,7 +1,9 @@
-// The cost of one very long request, to itself and to other sessions: Chat bodies of 20,000 and of 100,000 small messages to the gateway
-// command with the tokenizer and the template of models/bookshop-1m, before a server that answers at once. Its CPU must grow with
-// the messages (under 7 times for 5 times as many), the requests of other sessions must be answered meanwhile (p99 under 250 ms), and
-// SIGTERM must end the process. Three processes: only the gateway's CPU is counted. Exits with 1 where one of the three fails.
+// Cost of one very long request, to itself and to other sessions: Chat bodies of 20,000 and of
+// 100,000 small messages to the gateway command with the tokenizer and the template of
+// models/bookshop-1m, in front of a server that answers at once. Its CPU must grow with the
+// messages (under 7 times for 5 times as many), the requests of other sessions must be answered
+// meanwhile (p99 under 250 ms), and SIGTERM must end the process. Three processes: only the
+// gateway's CPU is counted. Exits with 1 if one of the three checks fails.
 // Run: npm run bench -- long-requests [rounds] [messages]
 
 import { fork, spawn } from "node:child_process";
@@ -16,7 +18,7 @@ import { machine, median, spread } from "./lib/measure.mjs";
 
 const limits = { ratio: 7, otherMs: 250, exitMs: 5000 };
 const others = 8;
-/** Between two requests of one of the others, in milliseconds. */
+/** Pause between two requests of another session, in milliseconds. */
 const pauseMs = 20;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -25,7 +27,7 @@ const agent = new Agent({ keepAlive: true });
 if (process.argv[2] === "server") serve();
 else await measure(Number(process.argv[2] ?? 3), Number(process.argv[3] ?? 100_000));
 
-/** SGLang's answers, prepared but for the length of the prompt. */
+/** Serves SGLang's answers, prepared except for the length of the prompt. */
 function serve() {
   const ids = Array.from({ length: 16 }, (_, place) => 40 + place);
   const reply = (promptTokens) =>
@@ -74,7 +76,7 @@ async function measure(rounds, most) {
       for (const [place, size] of sizes.entries()) {
         const before = gateway.cpuMs();
         await chat(gateway.port, `long-${round}-${size}`, messagesOf(size));
-        // The first round is not counted: V8 still compiles what it runs.
+        // The first round is not counted: V8 is still compiling the code.
         if (round > 0) costs[place].push(gateway.cpuMs() - before);
       }
     }
@@ -115,7 +117,10 @@ function messagesOf(count) {
   }));
 }
 
-/** How long requests of other sessions take until `work` is done: closed loops, each with a short pause. */
+/**
+ * Durations of requests of other sessions until `work` is done: closed loops, each with a short
+ * pause.
+ */
 async function latencies(port, work) {
   let isDone = false;
   const durations = [];
@@ -129,7 +134,7 @@ async function latencies(port, work) {
         { role: "user", content: "go on" },
       );
       durations.push(performance.now() - start);
-      // Short conversations: what they cost is not what is measured.
+      // Conversations stay short, so that their own cost is not measured.
       if (messages.length > 20) messages.length = 1;
       await sleep(pauseMs);
     }
@@ -142,7 +147,11 @@ async function latencies(port, work) {
   return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, count: sorted.length };
 }
 
-/** Sends the signal while a long request is worked on. @returns milliseconds until the process has ended */
+/**
+ * Sends the signal while a long request is in progress.
+ *
+ * @returns milliseconds until the process has ended
+ */
 async function endWithin(gateway, messages) {
   const answered = chat(gateway.port, "ended", messages).catch(() => null);
   await sleep(500);
@@ -202,7 +211,7 @@ async function startGateway(serverPort, folder) {
     child.once("exit", () => fail(new Error(output)));
   });
   const cpuMs = () => {
-    // Linux counts CPU time in ticks of 10 ms, apart for user and system mode.
+    // Linux counts CPU time in ticks of 10 ms, separately for user and system mode.
     const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1].split(" ");
     return (Number(fields[11]) + Number(fields[12])) * 10;
   };

@@ -1,5 +1,6 @@
-// All targets of the loop in one table: runs the benchmarks that measure them, one after another, each in a process of its own
-// so that none measures the garbage of another. What a row is made of stands in the benchmark that it names.
+// All targets of the loop in one table: runs the benchmarks that measure them, one after another,
+// each in a process of its own so that none measures the garbage of another. The benchmark named in
+// a row explains how it is computed.
 // Run: npm run bench -- loop [--only name,name] [--rounds 7]
 
 import { fork } from "node:child_process";
@@ -35,7 +36,7 @@ for (const { what, figure, target, isMet } of rows) {
 }
 if (rows.some(({ what }) => what.startsWith("Cannot"))) process.exitCode = 1;
 
-/** What the benchmark reports; what it prints is not shown. */
+/** Rows that the benchmark reports; its printed output is not shown. */
 async function rowsOf(name) {
   const path = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
   const parameters = name === "concurrency" || name === "episode-memory" ? [] : [values.rounds];

@@ -1,6 +1,7 @@
-// What the embedded model does in a second of CPU of one core: tokens trained, prompt tokens read, tokens sampled. Shapes as
-// in a conversation of the bookshop: 540 tokens of guidelines and tools that all episodes share, 260 of their own, a third of
-// those in the loss. Threads are data-parallel, so cores multiply it.
+// Throughput of the embedded model in a second of CPU of one core: tokens trained, prompt tokens
+// read, tokens sampled. Shapes as in a conversation of the bookshop: 540 tokens of guidelines and
+// tools that all episodes share, 260 of their own, a third of those in the loss. Threads are
+// data-parallel, so cores multiply it.
 // Run: npm run bench -- model
 
 import { createRandom } from "../dist/lib/random.js";
@@ -88,7 +89,7 @@ function tokens(config, count) {
   return Array.from({ length: count }, () => random.integer(config.vocabularySize));
 }
 
-/** `share`: how many of the tokens after `beginning` are targets. */
+/** `share`: fraction of the tokens after `beginning` that are targets. */
 function sequences(config, count, length, share, beginning = []) {
   return Array.from({ length: count }, () => {
     const all = [...beginning, ...tokens(config, length - beginning.length)];

@@ -1,6 +1,7 @@
-// Every parser on text made to hurt it, at 100 kB and at 200 kB: CPU time must grow with the length, not with its square.
-// Read strictly and in repair mode, as text and as sampled tokens. The two sizes take turns, the least of each counts, because a
-// neighbour on the machine only ever adds; a ratio of more than 2.5 fails the run.
+// Every parser on hostile text of 100 kB and of 200 kB: CPU time must grow with the length, not
+// with its square. Read strictly and in repair mode, as text and as sampled tokens. The two sizes
+// alternate and the minimum of each counts, because other load on the machine only adds time; a
+// ratio of more than 2.5 fails the run.
 // Run: npm run bench -- parsers [name ...]
 
 import { toolFromDefinition } from "../dist/core/index.js";
@@ -12,12 +13,18 @@ import { byteTokenizer } from "./lib/byte-tokenizer.mjs";
 
 const size = 100_000;
 const limit = 2.5;
-/** Rounds of a suspect, at most; a ratio that is clearly within the limit at once needs no more. */
+/** Maximum rounds of a suspect; a ratio that is clearly within the limit at once needs no more. */
 const rounds = 5;
 const clear = 2.35;
-/** A shorter measurement than this is repeated until it is that long: the clock and the collector are no finer. */
+/**
+ * A measurement shorter than this is repeated until it is this long: the clock and the garbage
+ * collector are not more precise.
+ */
 const shortestMs = 2;
-/** A suspect is measured at so many times the sizes too: steps of the heap and of the caches do not repeat there, a square does. */
+/**
+ * Factor by which the sizes are multiplied for a suspect: steps of the heap and of the caches do
+ * not repeat there, quadratic time does.
+ */
 const larger = 4;
 
 const properties = { city: { type: "string" }, days: { type: "integer" }, tags: { type: "array" }, extra: {} };
@@ -25,7 +32,7 @@ const tools = [
   toolFromDefinition(fromPlain({ type: "function", function: { name: "f", parameters: { properties } } })),
 ];
 
-/** What a parser's calls are made of: `call` is a good one, `open` begins one, `parts` are what stands inside. */
+/** Components of a parser's calls: `call` is a valid one, `open` begins one, `parts` occur inside. */
 const json = '{"name": "f", "arguments": {"city": "R"}}';
 const tagged = {
   open: "<tool_call><function=f><parameter=city>",
@@ -197,10 +204,13 @@ const syntaxes = {
   trinity: { ...jsonTags, parts: ["<think>", "</think>", "<tool<think>_call>\n"] },
 }; // prettier-ignore
 
-/** What hurts readers of anything: nesting, strings that do not end, escapes, blanks, digits, markup. */
+/**
+ * Input that is hard for any reader: nesting, strings that do not end, escapes, blanks, digits,
+ * markup.
+ */
 const common = ["{", "[", "[[],", '{"a":', "(", '"', '"a', "\\", '\\"', " ", "\n", "1", "1,", "-", "a", "<", ">", "&", "&amp;", "'", "\\n", "é", "}", "]", ")"]; // prettier-ignore
 
-/** `make(length)` gives the text of a shape in that length. */
+/** `make(length)` returns the text of a shape at that length. */
 function shapesOf({ open, parts, call }, markers) {
   const pieces = [...new Set([...markers, ...parts, open, call, ...common])];
   const [first] = markers;
@@ -220,7 +230,7 @@ function shapesOf({ open, parts, call }, markers) {
   return [...filledShapes, ...wrapped];
 }
 
-/** Shapes of whole texts that were once slow, or that no repetition of one piece makes. */
+/** Shapes of whole texts that were once slow, or that repeating one piece does not produce. */
 const tail = (length) => `"${"a".repeat(Math.floor(length / 2))}",${"1,".repeat(Math.floor(length / 4))}`;
 const nests = [8, 64, 300, 900];
 const extras = {
@@ -264,7 +274,7 @@ function measureAt(length, make, work) {
   return { ratio: least.long / least.short, ms: least.long };
 }
 
-/** `prepare(text)` gives what is measured. */
+/** `prepare(text)` returns the function that is measured. */
 function toolCallSubjects(name) {
   const parser = toolCallParser(name);
   const syntax = syntaxes[name];
@@ -283,7 +293,10 @@ function toolCallSubjects(name) {
     frame: null,
     repair: true,
   });
-  /** Sampled token by token: markers are what they seem up to the first call, and spelled out behind it. */
+  /**
+   * Sampled tokens of a text: markers in its first 200 characters are special tokens, later ones
+   * are spelled out.
+   */
   const tokensMode = (text) => {
     const ids = Uint32Array.from([...tokenizer.encode(text.slice(0, 200)), ...tokenizer.spellOut(text.slice(200)), 0]);
     return () => reader(ids, { tools, turn: 0 });
@@ -321,7 +334,7 @@ const failures = [];
 for (const { name, mode, shapes, prepare } of subjects) {
   const results = shapes.map(({ shape, make }) => {
     let result = measure(make, prepare);
-    // A neighbour on the machine can spoil one measurement; a square does not go away.
+    // Other load on the machine can spoil one measurement; quadratic time does not go away.
     for (let again = 0; again < 2 && result.ratio > limit; again++) {
       const next = measure(make, prepare);
       if (next.ratio < result.ratio) result = next;

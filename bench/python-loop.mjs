@@ -1,7 +1,9 @@
-// Turns per CPU-second of our loop against a Python stand-in of the loop that the field uses (`bench/python/seed_loop.py`: whole
-// conversation rendered and encoded again, text sent), on the same episodes and the same server, rounds interleaved. Ours
-// has its environment, journal and run folder on; Python's environment and user answer from a script at no cost.
-// Run: npm run bench -- python-loop [rounds]. BENCH_PYTHON names a Python that has the packages already.
+// Turns per CPU-second of our loop against a Python stand-in of the loop that the field uses
+// (`bench/python/seed_loop.py`: whole conversation rendered and encoded again, text sent), on the
+// same episodes and the same server, rounds interleaved. Ours has its environment, journal and run
+// folder on; Python's environment and user answer from a script at no cost. BENCH_PYTHON names a
+// Python that has the packages already.
+// Run: npm run bench -- python-loop [rounds]
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +21,10 @@ import { goldServerReplies, loadWorld, shortUser, startServer, worldName } from 
 const rounds = Number(process.argv[2] ?? 5);
 const concurrency = 32;
 const target = 50;
-/** CPU of the reference environment in an episode, measured on such a machine; see `bench/tau-bench.mjs`. */
+/**
+ * CPU time of the reference environment in an episode, measured on such a machine; see
+ * `bench/tau-bench.mjs`.
+ */
 const pythonEnvironmentUs = 270_000;
 const what = "turns per CPU-second against a Python stand-in of the field's loop";
 
@@ -47,7 +52,7 @@ async function ours(onEpisode = () => {}) {
   return totals.turns;
 }
 
-/** What Python's environment and user say: what ours said. */
+/** Replies of Python's environment and user, recorded from ours. */
 const episodes = [];
 const tokensTrained = [];
 async function note(ended) {
@@ -84,7 +89,7 @@ await writeFile(
 );
 const python = await startPythonLoop(executable, script);
 
-// No collection by force between rounds; see `turn-cost.mjs`.
+// No forced collection between rounds; see `turn-cost.mjs`.
 const perTurn = { ours: [], python: [] };
 let played = null;
 for (let round = 0; round < warmUpRounds; round++) await ours();

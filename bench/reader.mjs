@@ -1,6 +1,8 @@
-// What a reader of a large run costs: the newest page, one episode, a filter, a search, what was written since, and the same run without
-// an index, which is read once. The episodes are the bookshop expert's, repeated under other ids. Also what the index costs whoever
-// writes the run. Each figure is the fastest of three, but for what is done once; "cold" is a process of its own, start included.
+// Cost of reading a large run: the newest page, one episode, a filter, a search, the records
+// written since, and the same run without an index, which is read once. The episodes are the
+// bookshop expert's, repeated under other ids. Also the cost of the index for the writer of the
+// run. Each figure is the fastest of three, except for work done once; "cold" is a process of its
+// own, start included.
 // Run: npm run bench -- reader [episodes]
 
 import { execFile } from "node:child_process";
@@ -84,7 +86,7 @@ async function write(episodes) {
   await store.close(new Map());
 }
 
-/** CPU microseconds an episode: the summary and its line, without the write. */
+/** CPU microseconds per episode: the summary and its line, without the write. */
 async function indexCost(episodes) {
   const writer = new ByteWriter();
   const place = { shard: null, offset: 123_456_789, length: 17_000, crc32: "01234567" };

@@ -1,5 +1,6 @@
-// What a /generate body costs: the append-only bytes of the engine against JSON.stringify of the whole prompt, for a turn
-// that adds 200 tokens to a context of 2k, 8k and 32k. Medians over interleaved rounds; ratios are what to read.
+// Cost of a /generate body: the append-only bytes of the engine against JSON.stringify of the whole
+// prompt, for a turn that adds 200 tokens to a context of 2k, 8k and 32k. Medians over interleaved
+// rounds; compare the ratios.
 // Run after `npm run build`: node bench/request-body.mjs
 
 import { TokenBuffer } from "../dist/core/token-buffer.js";

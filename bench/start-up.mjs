@@ -1,6 +1,8 @@
-// `npm run bench -- start-up [other checkout]`: CPU that a command spends before and around its work, as a user starts it: processes
-// of `node dist/cli/main.js`, user and system time of each, and of an empty Node and one that imports the package. With the path of another checkout that is built, both take turns and the
-// ratio is printed; wall time is not, because machines are shared. Not a benchmark of rollouts: see `loop`.
+// `npm run bench -- start-up [other checkout]`: CPU that a command spends before and around its
+// work, when a user starts it: processes of `node dist/cli/main.js`, user and system time of each,
+// and of an empty Node and one that imports the package. With the path of another built checkout,
+// both take turns and the ratio is printed; wall time is not, because machines are shared. Not a
+// benchmark of rollouts: see `loop`.
 //
 // Options: --runs 9.
 
@@ -29,7 +31,11 @@ const rollout = [
   "2",
   "--quiet",
 ];
-/** What Node is given, by the checkout. @type {Readonly<Record<string, (checkout: string) => readonly string[]>>} */
+/**
+ * Arguments of Node, given the checkout.
+ *
+ * @type {Readonly<Record<string, (checkout: string) => readonly string[]>>}
+ */
 const commands = {
   "empty Node": () => ["--eval", "0"],
   "import the package": (checkout) => [join(checkout, "dist/index.js")],
@@ -67,7 +73,7 @@ function main(checkout) {
 
 /** @param {readonly string[]} argv */
 async function cpuOf(argv) {
-  // Times of children that have ended, as the shell counts them: this process has others.
+  // CPU times of finished children, as the shell counts them: this process has other children.
   const script = 'TIMEFORMAT="%U %S"; time "$@" > /dev/null';
   const child = spawn("bash", ["-c", script, "time", process.execPath, ...argv], {
     cwd: folder,

@@ -1,7 +1,9 @@
-// What an episode of tau-bench costs without model and user: reset, gold actions, grade over the tasks of the test split,
-// warm (gold end states known) and cold; the byte-exact digest; memory of a live episode; loading. The Python reference
-// needs 0.27 s of CPU for the same retail episode, 0.66 s for an airline one (../shared/facts/tau-bench-python-costs.md).
-// Without ../shared, and with BENCH_WORLD=bookshop, the same of the bookshop's validation tasks, which have no Python to compare with.
+// Cost of a tau-bench episode without model and user: reset, gold actions, grade over the tasks of
+// the test split, warm (gold end states known) and cold; the byte-exact digest; memory of a live
+// episode; loading. The Python reference needs 0.27 s of CPU for the same retail episode, 0.66 s
+// for an airline one (../shared/facts/tau-bench-python-costs.md). Without ../shared, and with
+// BENCH_WORLD=bookshop, the same for the bookshop's validation tasks, which have no Python to
+// compare with.
 // Run: npm run bench -- tau-bench [rounds]
 
 import { fileURLToPath } from "node:url";
@@ -14,7 +16,7 @@ const folder = fileURLToPath(new URL("../../shared/tau-bench", import.meta.url))
 const rounds = Number(process.argv[2] ?? 40);
 const pythonSeconds = { retail: 0.27, airline: 0.66 };
 
-/** Plays every task once; returns the rewards, so that nothing is left out. */
+/** Runs every task once; returns the rewards, so that no task is skipped. */
 function playAll(source, tasks) {
   let rewards = 0;
   for (const { task, actions, outputs } of tasks) {
@@ -47,7 +49,7 @@ async function benchDomain(domain) {
   const perTask = (cpuUs) => cpuUs / tasks.length;
 
   const first = await cpuOf(() => playAll(source, tasks));
-  // Gold actions of ours say nothing, which some tasks ask for.
+  // Our gold actions send no messages, which some tasks require.
   if (isOwn ? first.result === 0 : first.result !== tasks.length)
     throw new Error(`Only ${first.result} of ${tasks.length} gold episodes earned 1.`);
   const warm = [];

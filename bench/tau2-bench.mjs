@@ -1,6 +1,8 @@
-// What an episode of τ²-bench costs without models: construction of the world, reference calls of both sides, grading, over the tasks of
-// the base split; memory of a live episode. Beside it the reference's own Python in the same run, where TAU2_REPO names a checkout and
-// TAU2_PYTHON a Python with what it imports (`npm run verify -- tau2` makes one). Run: npm run bench -- tau2-bench [rounds] [episodes]
+// Cost of a τ²-bench episode without models: construction of the world, reference calls of both
+// sides, grading, over the tasks of the base split; memory of a live episode. The reference's own
+// Python is measured in the same run if TAU2_REPO names a checkout and TAU2_PYTHON a Python with
+// its dependencies (`npm run verify -- tau2` makes one).
+// Run: npm run bench -- tau2-bench [rounds] [episodes]
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -19,7 +21,7 @@ const folder = checkout === "" ? join(root, "..", "shared", "tau2-bench") : chec
 const python = process.env["TAU2_PYTHON"] ?? join(root, "build", "verify", "tau2", "venv", "bin", "python");
 const judge = async (_, assertions) => assertions.map((assertion) => ({ assertion, isMet: true, reason: "" }));
 
-/** A conversation in which the reference solution is played, up to its last word. */
+/** A conversation in which the reference solution is run up to its last message. */
 function play(data, task) {
   const world = new Tau2World(data.world, { isSolo: false, createId: () => "B00000001" });
   const conversation = new Conversation(world, task);

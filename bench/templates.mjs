@@ -1,6 +1,7 @@
-// What rendering a whole prompt costs: 61 messages (30 turns with tool calls and results) and 16 tools, by the model's own
-// template with our Jinja and with @huggingface/jinja, for comparison. Templates come from ../shared; interleaved rounds, CPU
-// time, medians with their range; the ratios are what to read.
+// Cost of rendering a whole prompt: 61 messages (30 turns with tool calls and results) and 16
+// tools, by the model's own template with our Jinja and with @huggingface/jinja, for comparison.
+// Templates come from ../shared; interleaved rounds, CPU time, medians with their range; compare
+// the ratios.
 // Run: npm run bench -- templates [rounds]
 
 import { existsSync, readFileSync } from "node:fs";
@@ -15,9 +16,9 @@ import { readableVocabulary } from "../dist/tokenizers/readable-tokenizer.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
 const rounds = Number(process.argv[2] ?? 15);
-/** Renderings in one timing: a single one is shorter than the clock of CPU time is fine. */
+/** Renderings in one measurement: a single one is shorter than the resolution of the CPU clock. */
 const repeats = 20;
-/** The bundled one, and those of ../shared. */
+/** The bundled template, and those of ../shared. */
 const names = [
   "bundled",
   "qwen2.5-instruct",

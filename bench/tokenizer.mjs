@@ -1,8 +1,9 @@
-// Our byte-level BPE against @huggingface/tokenizers: a 10 kB prompt, the short pieces that turns add, decoding, loading.
-// Interleaved rounds, CPU time, medians with their range; the ratios are what to read. The vocabulary is Qwen3's from
-// ../shared, or a small one of our own tests where that is missing.
-// Then the same texts in a thread: from which size on handing a text to one and its ids back blocks the loop for less time than
-// encoding it here does. Run: npm run bench -- tokenizer [threads], where the word leaves the rest out
+// Our byte-level BPE against @huggingface/tokenizers: a 10 kB prompt, the short pieces that turns
+// add, decoding, loading. Interleaved rounds, CPU time, medians with their range; compare the
+// ratios. The vocabulary is Qwen3's from ../shared, or a small one of our own tests if that is
+// missing. Then the same texts in a thread: the size from which on sending a text to a thread and
+// its ids back blocks the loop for less time than encoding it here.
+// Run: npm run bench -- tokenizer [threads]; "threads" runs only the second part.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -42,7 +43,10 @@ function promptOf(characters) {
   return `${prompt.slice(0, characters - 11)}<|im_end|>\n`;
 }
 
-/** What a turn adds: the end of the action, a tool result with numbers never seen before, the next generation prompt. */
+/**
+ * Text that a turn adds: the end of the action, a tool result with new numbers, the next generation
+ * prompt.
+ */
 function delta() {
   const order = {
     order_id: `#W${random.integer(1e7)}`,
@@ -78,7 +82,10 @@ function loadLibrary() {
   });
 }
 
-/** Megabytes per second of both, round by round in turn. `work` returns how many bytes it dealt with. */
+/**
+ * Megabytes per second of both, rounds interleaved. `work` returns the number of bytes that it
+ * processed.
+ */
 function compare(name, own, library, makeWork) {
   const rates = { own: [], library: [] };
   for (let round = -2; round < rounds; round++) {
@@ -146,7 +153,7 @@ async function compareAll() {
 
 const least = (values) => `${Math.min(...values).toFixed(2)} (median ${median(values).toFixed(2)})`;
 
-/** Milliseconds by which `action` holds up the event loop: all of its synchronous parts. */
+/** Milliseconds by which `action` blocks the event loop: all of its synchronous parts. */
 function blocked(action) {
   const before = performance.now();
   action();
@@ -154,9 +161,10 @@ function blocked(action) {
 }
 
 /**
- * How long the loop is blocked by encoding a new text here, and by having a thread do it: writing the message, reading the
- * answer. The thread's own time is not counted, since another core does it, but how long the answer takes is shown. Wall-clock
- * time, so the least of the rounds is what to read: the others were disturbed.
+ * Time for which encoding a new text blocks the event loop, in this thread and with a worker
+ * thread: writing the message, reading the answer. The worker's own time is not counted, since
+ * another core does it, but the delay of its answer is shown. Wall-clock time, so read the minimum
+ * of the rounds: the others were disturbed.
  */
 async function compareThread(own) {
   const thread = new Worker(new URL("./lib/encode-thread.mjs", import.meta.url), {

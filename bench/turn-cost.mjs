@@ -1,7 +1,10 @@
-// What a turn costs on the client, tokenizer, parser, environment, journal and run files on, against a null client that sends the same
-// bodies and reads the same replies and does nothing else. 115 tasks of retail or the bookshop, gold actions, tokenizer of the model; the server is another process and its CPU is not counted. Rounds are interleaved. Between the two
-// stands the engine alone: it writes the same bodies from ids, and parses and checks the replies.
-// With --stages it then runs the same episodes against an engine in memory and prints what each stage costs.
+// Cost of a turn on the client, with tokenizer, parser, environment, journal and run files on,
+// against a null client that only sends the same bodies and reads the same replies. 115 tasks of
+// retail or the bookshop, gold actions, tokenizer of the model; the server is another process and
+// its CPU is not counted. Rounds are interleaved. A third measurement between the two is the bare
+// engine: it writes the same bodies from ids, and parses and checks the replies.
+// With --stages it then runs the same episodes against an engine in memory and prints the cost of
+// each stage.
 // Run: npm run bench -- turn-cost [rounds] [--stages]
 
 import { mkdtemp, rm } from "node:fs/promises";
@@ -99,8 +102,9 @@ function groupBy(all) {
   return groups;
 }
 
-// Garbage is not collected by force between rounds: with no episode alive, V8 then throws away what it has compiled for them,
-// and compiling it again in every round costs more than the turns. A run of thousands of episodes never does.
+// Garbage is not collected by force between rounds: with no episode alive, V8 then discards the
+// code compiled for them, and compiling it again in every round costs more than the turns. A run of
+// thousands of episodes never does that.
 const clients = { ours, engineAlone, nothing };
 const perTurn = { ours: [], engineAlone: [], nothing: [] };
 for (let round = 0; round < rounds + warmUpRounds; round++) {

@@ -1,6 +1,8 @@
-// Whether a turn costs its new tokens or its whole context: the cost of turn 30 against that of turn 3 of the same episodes,
-// the null client's cost for the same bodies subtracted. 64 episodes walk in step; each turn looks somebody up, so
-// prompts grow from 4 to about 12 thousand tokens. Run: npm run bench -- turn-growth [rounds]
+// Growth of a turn's cost, with its new tokens or with its whole context: the cost of turn 30
+// against that of turn 3 of the same episodes, the null client's cost for the same bodies
+// subtracted. 64 episodes advance in step; each turn looks up a customer, so prompts grow from 4 to
+// about 12 thousand tokens.
+// Run: npm run bench -- turn-growth [rounds]
 
 import { Pool } from "undici";
 
@@ -27,7 +29,7 @@ const server = await startServer(replies);
 const engine = createSglangEngine({ port: server.port, connections: episodes });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
 
-/** Releases all when all have arrived; notes the CPU time of each lap. */
+/** Releases all episodes when all have arrived; notes the CPU time of each lap. */
 function createStep() {
   const laps = [];
   let waiting = [];
@@ -83,7 +85,10 @@ async function nothing() {
   return step.laps;
 }
 
-/** Rounds that are not counted, until V8 has compiled what they execute; each has 64 times 30 turns. */
+/**
+ * Warm-up rounds, which are not counted, until V8 has compiled the code; each has 64 times 30
+ * turns.
+ */
 const warmUp = 4;
 const laps = { ours: [], nothing: [] };
 for (let round = 0; round < rounds + warmUp; round++) {

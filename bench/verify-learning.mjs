@@ -1,7 +1,9 @@
-// `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and two threads, and its greedy
-// pass rate on held-out tasks must rise by more than chance explains. Beside it the control: with a loss mask that is shifted by one
-// token and the checks switched off, the rate at temperature 1 must rise by less than half as much in as many steps. Each is a process of its own, so
-// that one computes while the other waits for its threads; three minutes on two cores.
+// `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and
+// two threads, and its greedy pass rate on held-out tasks must rise by more than chance explains.
+// The control runs beside it: with a loss mask that is shifted by one token and the checks switched
+// off, the rate at temperature 1 must rise by less than half as much in as many steps. Each is a
+// process of its own, so that one computes while the other waits for its threads; three minutes on
+// two cores.
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,12 +14,16 @@ import { root, runCommand } from "../scripts/run-command.mjs";
 import { setUp } from "../scripts/setup.mjs";
 
 /**
- * The least that the lower bound of the gain may be, as a share of the tasks: above chance, and no more. Ten small steps gain between 8 and 16
- * points, by which episodes the seed draws, and every change of what an agent reads draws others.
+ * Minimum of the lower bound of the gain, as a share of the tasks: above chance, and no more. Ten
+ * small steps gain between 8 and 16 points, depending on the episodes that the seed draws, and
+ * every change of the text that an agent reads draws others.
  */
 const margin = 0;
 const finalTasks = 240;
-/** By the sabotage of the mask. The control is short: a policy that collapses rambles, and its last steps cost the most. */
+/**
+ * Training steps for each sabotage of the mask. The control is short: a policy that collapses
+ * rambles, and its last steps cost the most.
+ */
 const steps = { none: 10, "shifted-mask": 6 };
 
 const [chosenModel, training] = process.argv.slice(2);
@@ -38,7 +44,8 @@ async function train(model, sabotage) {
     threads: 2,
     seed: 1,
     warmUp: 2,
-    // No distance to the first model, which would hold back what a wrong mask does.
+    // Without the penalty for distance to the first model, which would limit the effect of a wrong
+    // mask.
     kl: 0,
     evalEvery: sabotage === "none" ? steps["shifted-mask"] : 0,
     evalTasks: finalTasks,
@@ -59,9 +66,9 @@ async function train(model, sabotage) {
   return 0;
 }
 
-/** Both at once, and what they show. */
+/** Runs both at once, and compares them. */
 async function verify(chosen) {
-  // Before both of them would do it.
+  // Set up here, before both of them would do it.
   await setUp();
   const { shippedCheckpoint } = await import("../dist/learner/model/index.js");
   const model = chosen ?? shippedCheckpoint("bookshop-nano");

@@ -1,5 +1,6 @@
-// What the viewer takes: `npm run bench -- viewer`. Tokens drawn and scrolled in a real browser; a run of 20,000 episodes opened and
-// searched. Times of a loaded machine are longer: the page's own work is what counts.
+// Speed of the viewer: `npm run bench -- viewer`. Tokens drawn and scrolled in a real browser; a
+// run of 20,000 episodes opened and searched. Times on a loaded machine are longer: the page's own
+// work is the relevant figure.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +15,7 @@ const work = mkdtempSync(join(tmpdir(), "trainable-agents-viewer-"));
 const at = (name) => join(work, name);
 const browser = await openBrowser();
 
-/** A run of one episode whose turns have so many tokens together. */
+/** A run of one episode whose turns have this many tokens in total. */
 async function longRun(folder, tokens) {
   const reader = openRunFolder(at("book"));
   const first = await reader.episode(1);
@@ -46,7 +47,10 @@ async function longRun(folder, tokens) {
 
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
-/** From the key to the next frame, and the frames of a scroll through the whole. */
+/**
+ * Measures the time from the key press to the next frame, and the frames of a scroll through all
+ * tokens.
+ */
 async function measureTokens(tokens) {
   await longRun(at(`long-${tokens}`), tokens);
   const viewer = await view({ sources: [at(`long-${tokens}`)], listen: "127.0.0.1:0" });
@@ -56,7 +60,7 @@ async function measureTokens(tokens) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
     await page.goto(`${viewer.url}#/0/episode/1`);
     await page.locator(".strip").waitFor();
-    // What the key shows is fetched ahead; a reader takes longer than this.
+    // Tokens that the key shows are fetched in advance; a reader takes longer than this.
     await page.waitForTimeout(1500 + tokens / 200);
     opened.push(
       await page.evaluate(`new Promise((done) => {

@@ -1,8 +1,10 @@
-// Several processes for one run: turns per CPU-second of a worker with 1, 2 and 4 of them, and what the coordinator costs an episode,
-// beside one process that does all. Episodes of retail or the bookshop against a canned server; starts are left out. CPU
-// counts and wall times do not: the machine may be busy.
-// Run: npm run bench -- workers [most processes] [nats address] [episodes of a task]; without an address the workers are forked children
-//      npm run bench -- workers auto      runs of different sizes with --processes auto beside one process, interleaved
+// Several processes for one run: turns per CPU-second of a worker with 1, 2 and 4 of them, and the
+// coordinator's cost per episode, compared with one process that does all the work. Episodes of
+// retail or the bookshop against a canned server; starts are excluded. CPU counts and wall times do
+// not: the machine may be busy.
+// Run: npm run bench -- workers [most processes] [nats address] [episodes of a task]; without an
+// address the workers are forked children
+//   npm run bench -- workers auto      runs of different sizes with --processes auto beside one process, interleaved
 
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -22,7 +24,7 @@ const groupSize = Number((queue === null ? second : third) ?? 20);
 /** Pairs of `auto`. */
 const pairs = 3;
 const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-/** Of /proc/<pid>/stat. */
+/** Clock ticks per second in /proc/<pid>/stat. */
 const ticksPerSecond = 100;
 
 const world = await loadWorld();
@@ -31,7 +33,7 @@ const folder = await mkdtemp(join(tmpdir(), "bench-workers-"));
 const lines = join(folder, "lines.txt");
 await writeFile(lines, "Hi, it is about my order.\nPlease go on.\n###STOP###\n");
 
-/** Processes of the workers; looking for them costs more than an episode. */
+/** Process ids of the workers; searching for them costs more than an episode. */
 let pids = [];
 
 /** CPU seconds of this process's workers so far. */
@@ -44,7 +46,7 @@ function workersCpu() {
   return cpuOf(pids);
 }
 
-/** CPU seconds of the one broker on this machine; `null`: there is none, or there are several. */
+/** CPU seconds of the one broker on this machine; `null` if there is none, or there are several. */
 function brokerCpu() {
   try {
     const found = execFileSync("pgrep", ["-x", "nats-server"], { encoding: "utf8" }).trim().split("\n");
@@ -76,7 +78,7 @@ const preparedRun = (name, episodes) => ({
   out: join(folder, name),
 });
 
-/** Workers of the queue, which take jobs from now on. */
+/** Starts workers of the queue, which take jobs from now on. */
 function startWorkers(processes, address) {
   const flags = ["--queue", address, "--dir", folder, "--capacity", String(Math.ceil(256 / processes))];
   return Array.from({ length: processes }, (_, index) => {
@@ -85,7 +87,7 @@ function startWorkers(processes, address) {
   });
 }
 
-/** From half of the episodes on, when every process is warm, to the end. */
+/** Measures the second half of the episodes, when every process is warm. */
 async function measure(processes) {
   const seen = [];
   pids = [];
@@ -129,7 +131,7 @@ async function measure(processes) {
   };
 }
 
-/** Wall seconds of a run with its start, which is what `auto` may cost. */
+/** Wall-clock seconds of a run with its start, which is the cost of `auto`. */
 async function seconds(name, episodes, processes) {
   const began = performance.now();
   await rollout({ ...preparedRun(name, episodes), processes });

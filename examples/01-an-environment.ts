@@ -1,4 +1,5 @@
-// A library desk: two tools, two tasks, a grader. As a program it lets a script do what is right in the first task, and prints it.
+// A library desk: two tools, two tasks, a grader. Run as a program, it lets a script do the right
+// thing in the first task, and prints it.
 // Run: npx trainable-agents example 01. With a policy, from a copy of this file:
 //   npx trainable-agents rollout --env ./01-an-environment.ts --user agenda --engine embedded --model bookshop-1m
 
@@ -8,7 +9,10 @@ import { agendaUser } from "trainable-agents/users";
 
 type Desk = { loans: Record<string, { title: string; daysLeft: number; renewed: boolean }> };
 
-/** A reader who wants one loan renewed, knows its number when asked, and agrees to exactly that. */
+/**
+ * A reader who requests the renewal of one loan, gives its number when asked, and agrees to exactly
+ * that.
+ */
 const reader = (loan: string, title: string) => ({
   greetings: ["Good morning."],
   slots: [],
@@ -59,7 +63,8 @@ const libraryDesk = defineEnvironment<Desk>({
       },
     ],
   },
-  // Right means: every loan that could be renewed was, nothing else changed, and the reader was told something.
+  // Correct: every loan that could be renewed was, nothing else changed, and the reader was told
+  // something.
   grade: ({ state, initial, said }) => {
     const isRight = Object.entries(initial.loans).every(([id, loan]) => {
       const wanted = loan.renewed ? loan : { ...loan, daysLeft: loan.daysLeft + 14, renewed: true };

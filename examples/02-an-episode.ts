@@ -1,5 +1,6 @@
-// One episode of the bookshop as a library call: no server, no key, no GPU. The engine is SGLang's protocol over a socket; a
-// scripted expert answers in place of a model. Point the engine at your server and nothing else changes.
+// One episode of the bookshop as a library call: no server, no key, no GPU. The engine speaks
+// SGLang's protocol over a socket; a scripted expert answers in place of a model. Point the engine
+// at your server and nothing else changes.
 // Run: npx trainable-agents example 02
 
 import { createToolCalling, episodeSamples, runEpisode } from "trainable-agents";

@@ -1,5 +1,6 @@
-// A rollout: groups of episodes, and a run folder with everything that a trainer needs. What the command `rollout` does, with
-// its flags in camelCase. The expert is a script that needs no server; name `url` and `model` for yours.
+// A rollout: groups of episodes, and a run folder with everything that a trainer needs. Equivalent
+// to the command `rollout`, with its flags in camelCase. The expert is a script that needs no
+// server; set `url` and `model` for yours.
 // Run: npx trainable-agents example 03
 
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,5 @@
-// An evaluation: every task several times, and how reliable the policy is. What the command `eval` does.
+// An evaluation: every task several times, and the reliability of the policy. Equivalent to the
+// command `eval`.
 // Run: npx trainable-agents example 04
 
 import { mkdtemp, rm } from "node:fs/promises";

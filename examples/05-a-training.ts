@@ -1,5 +1,6 @@
-// A training: a shipped model learns from its own episodes, on this machine. What the command `train` does; here two steps of few
-// episodes, so that it ends in seconds and proves nothing. Example 09 shows what a step is made of.
+// A training: a shipped model learns from its own episodes, on this machine. Equivalent to the
+// command `train`; here two steps of few episodes, so that it ends in seconds and proves nothing.
+// Example 09 shows the parts of a step.
 // Run: npx trainable-agents example 05
 
 import { mkdtemp, rm } from "node:fs/promises";
@@ -36,7 +37,7 @@ for (const { scope, kind, before, after, beforeInterval, afterInterval } of comp
 }
 await rm(cwd, { recursive: true });
 
-/** A line for each step, once. */
+/** Prints one line for each step. */
 function report(metrics: StepMetrics | null): void {
   const { step = 0, pass_rate: passRate, loss, gradient_norm: norm } = metrics ?? {};
   if (step === null || step <= told) return;

@@ -1,4 +1,5 @@
-// A service: a trainer, in any language, requests groups over HTTP and gets training rows. What the command `serve` does.
+// A service: a trainer, in any language, requests groups over HTTP and gets training rows.
+// Equivalent to the command `serve`.
 // Run: npx trainable-agents example 06
 
 import { mkdtemp, rm } from "node:fs/promises";

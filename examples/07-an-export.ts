@@ -1,4 +1,5 @@
-// An export: a run as the rows of a trainer, in one file; what is left out is counted with its reason. What `export` does.
+// An export: a run as the rows of a trainer, in one file; omitted rows are counted with the reason.
+// Equivalent to the command `export`.
 // Run: npx trainable-agents example 07
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";

@@ -1,5 +1,6 @@
-// An engine of your own: token ids in, sampled ids and logprobs out. This one answers like a shop assistant who never learnt a
-// tool; put your server's protocol in its place. The conformance suite at the end belongs into your tests.
+// An engine of your own: token ids in, sampled ids and logprobs out. This one answers like a shop
+// assistant who never learnt a tool; put your server's protocol in its place. The conformance suite
+// at the end belongs in your tests.
 // Run: npx trainable-agents example 08
 
 import { mkdtemp, rm } from "node:fs/promises";
@@ -16,7 +17,8 @@ function createPoliteEngine(): Engine {
   let turn = 0;
   return {
     name: "polite",
-    // A failure is an `AttributedError` with a code; whether to try again is decided by the loop, from `retryable`.
+    // A failure is an `AttributedError` with a code; the loop decides from `retryable` whether to
+    // retry.
     sample: async ({ prompt, sampling, stopTokenIds }, { signal } = {}) => {
       if (signal?.aborted === true) {
         const message = "Cannot sample: the caller cancelled it.";
@@ -56,8 +58,8 @@ console.log(`${totals.episodesFinished} episodes, ${totals.turns} turns, mean re
 await engine.close();
 await rm(cwd, { recursive: true });
 
-// The contract, check by check, without a test runner. An engine that can be scripted (`unscripted: null`) proves all of it;
-// a check that does not apply says why in `skip`.
+// The contract, check by check, without a test runner. A scriptable engine (`unscripted: null`)
+// proves all of it; a check that does not apply gives the reason in `skip`.
 const checks = engineConformance({
   unscripted: "it has two replies",
   uncontrolled: "it cannot be paused",

@@ -1,5 +1,6 @@
-// From a group of episodes to one gradient: the shipped model plays one task of the bookshop eight times, and everything
-// between its words and its new weights is printed. docs/learning.md tells what the numbers mean.
+// One gradient from a group of episodes: the shipped model runs one task of the bookshop eight
+// times, and everything between its utterances and its new weights is printed. docs/learning.md
+// explains the numbers.
 // Run: npx trainable-agents example 09 [model folder] [picture.svg]
 
 import { writeFile } from "node:fs/promises";
@@ -24,7 +25,8 @@ const renderer = rendererFor("qwen3-instruct-2507", tokenizer);
 const parts = { environment, user: agendaUser(), engine, renderer, strategy: agentFactory() };
 const options = { groupSize: 8, seed: 1, seedTurns: true, sampling: { maxNewTokens: 96 }, limits: { maxTurns: 16 } };
 
-// 1. A group: the same task, eight times. The first task whose episodes do not all end alike.
+// 1. A group: the same task, eight times. The first task whose episodes do not all end with the
+// same reward.
 const tasks = environment.taskset("train");
 let index = 0;
 let group = await runGroup(tasks.task(index), parts, options);
@@ -34,7 +36,7 @@ while (new Set(group.episodes.map(({ reward }) => reward)).size === 1 && index <
 }
 console.log(`1. Eight episodes of ${group.task.id}\n   ${group.task.instruction}\n`);
 
-// 2. Rewards become advantages: how much better than its fellows, in units of their spread.
+// 2. Rewards become advantages: the difference from the mean of the group, in units of its spread.
 const rewards = group.episodes.map(({ reward }) => reward ?? 0);
 const [advantages = []] = groupAdvantages([rewards], { baseline: "group", normalize: true });
 console.log("2. Rewards and advantages");
@@ -53,7 +55,8 @@ const best = rows.toSorted((a, b) => b.advantage - a.advantage)[0]!;
 const { tokens, lossMask } = best.sample;
 const trained = lossMask.reduce((sum, one) => sum + one, 0);
 console.log(`\n3. Sample ${best.sample.id}: ${tokens.length} tokens, ${trained} of them in the loss`);
-// Around the first token, and around the one that the model was least sure of: there the conversation was decided.
+// Tokens around the first one, and around the one with the lowest probability: there the
+// conversation was decided.
 const logprobAt = (place: number): number => (lossMask[place] === 1 ? (best.sample.logprobs?.[place] ?? 0) : 0);
 const first = lossMask.indexOf(1);
 const decisive = [...tokens.keys()].reduce(
@@ -70,7 +73,7 @@ for (const place of shown) {
   );
 }
 
-// 4. One pass forward and back over all of them, and one update.
+// 4. One forward and backward pass over all of them, and one update.
 const sequences = policySequences(rows);
 const outcome = await trainer.accumulate(sequences);
 const agreement = logprobAgreement(sequences, outcome.sequences);
@@ -83,7 +86,7 @@ console.log(
 const norm = await trainer.update({ learningRate: 5e-5 });
 console.log(`   gradient norm ${norm.toFixed(3)}, one AdamW step of 5e-5`);
 
-// 5. What it changed: the same tokens under the new weights.
+// 5. The effect: the same tokens under the new weights.
 const after = await trainer.evaluate(sequences);
 console.log("\n5. Logprob of all of an episode's actions, before and after the step");
 const drawn: PictureOptions["episodes"][number][] = [];

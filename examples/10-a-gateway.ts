@@ -1,6 +1,8 @@
-// An agent program of your own, trained as it is: it speaks Chat Completions to the gateway, and what the policy sampled for it is an
-// episode with a reward. World, user and tools are the program's; of the policy it knows an address and a key. Point `url` at your
-// SGLang server, and any client library at the gateway; nothing else changes. Run: npx trainable-agents example 10
+// An agent program of your own, trained unchanged: it sends Chat Completions to the gateway, and
+// the policy's samples for it form an episode with a reward. World, user and tools belong to the
+// program; it knows only an address and a key of the policy. Point `url` at your SGLang server, and
+// any client library at the gateway; nothing else changes.
+// Run: npx trainable-agents example 10
 
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +18,10 @@ const { id, key } = await running.open({ task: "a question to the bookshop" });
 type Call = { readonly id: string; readonly function: { readonly name: string; readonly arguments: string } };
 type Message = { readonly role: string; readonly content: string | null; readonly tool_calls?: readonly Call[] };
 
-/** The program's only way to the policy: what any client library of Chat Completions does. */
+/**
+ * The program's only access to the policy: the request that any client library of Chat Completions
+ * sends.
+ */
 async function chat(messages: readonly unknown[], tools: readonly unknown[]): Promise<Message> {
   const answer = await running.fetch(`${running.url}/v1/chat/completions`, {
     method: "POST",

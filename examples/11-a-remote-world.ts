@@ -1,6 +1,8 @@
-// A world behind an address. Here the server is ours, and serves the bookshop over OpenEnv; it serves MCP as well, at `/mcp`. A server
-// of tools that others wrote is `env: "mcp:https://..."` or `"mcp:npx some-server {folder}"` with `envTasks`, a file of tasks and the
-// graders that it names; MCP needs `npm install @modelcontextprotocol/client@2`. Run: npx trainable-agents example 11
+// A world at an address. Here the server is ours, and serves the bookshop over OpenEnv; it serves
+// MCP as well, at `/mcp`. A server of tools that others wrote is `env: "mcp:https://..."` or
+// `"mcp:npx some-server {folder}"` with `envTasks`, a file of tasks and the graders that it names;
+// MCP needs `npm install @modelcontextprotocol/client@2`.
+// Run: npx trainable-agents example 11
 
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";

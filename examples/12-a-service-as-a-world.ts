@@ -1,5 +1,6 @@
-// Tools that call an HTTP service: a parking house, whose server this file starts by itself. What the service refuses is an
-// observation that the policy reads; a service that fails is a failure of the episode, never a reward of 0.
+// Tools that call an HTTP service: a parking house, whose server this file starts itself. A refusal
+// of the service is an observation that the policy reads; a fault of the service is a failure of
+// the episode, never a reward of 0.
 // Run: npx trainable-agents example 12
 
 import { createServer, type IncomingMessage } from "node:http";
@@ -51,7 +52,10 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/sessions`;
 
-/** What the service says. What it refuses is thrown, and read by the policy; what fails is a failure of the episode. */
+/**
+ * Reply of the service. Throws when the service refuses a request, so that the policy reads the
+ * reason; a fault of the service is a failure of the episode.
+ */
 async function ask(path: string, options: RequestInit): Promise<unknown> {
   const answer = await fetch(`${base}${path}`, options).catch((cause: unknown) => {
     throw faultAt("environment", "unreachable", `Cannot reach the parking house: ${String(cause)}`, { cause });
@@ -92,18 +96,20 @@ const parkingHouse = defineEnvironment<House, { session: string }>({
       state: { leaving, tickets: { "P-1": { minutes: 50, paid: false }, "P-2": { minutes: 9, paid: false } } },
     })),
   },
-  // The service knows what was paid: one fee, and the right one.
+  // The service knows the payments: there must be one fee, the right one.
   grade: async ({ state, resource, signal }) => {
     const tickets = (await ask(`/${resource.session}/tickets`, { signal })) as Record<string, Ticket>;
     return Object.entries(tickets).every(([id, { paid }]) => paid === (id === state.leaving)) ? 1 : 0;
   },
 });
 
-// Before anything is trained: is it deterministic, are its episodes apart, what does doing the same everywhere earn?
+// Audit before training: is the environment deterministic, are its episodes isolated, and which
+// reward does the same behaviour everywhere earn?
 const { findings } = await auditEnvironment({ env: parkingHouse, callCount: 20 });
 for (const { check, result, text } of findings) console.log(`${result.padEnd(7)}  ${check}: ${text}`);
 
-// An episode: turns are written here in place of a model. The first ticket does not exist, which the policy reads.
+// An episode whose turns are written here in place of a model. The first ticket does not exist,
+// which the policy reads.
 const call = (id: string) => `<tool_call>\n{"name": "take_fee", "arguments": {"ticket": "${id}"}}\n</tool_call>`;
 const tokenizer = createReadableTokenizer();
 const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;

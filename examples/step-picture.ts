@@ -1,5 +1,6 @@
-// Not a program: the picture of docs/learning.md, which example 09 draws from its values: what each episode of a group earned and
-// became, and which tokens of one of them are in the loss.
+// Not a program: the picture of docs/learning.md, which example 09 draws from its values: the
+// reward of each episode of a group, the effect of the step on it, and the tokens of one episode
+// that are in the loss.
 
 export type PictureOptions = {
   /** One per episode: reward, advantage, and the logprob of all its actions before and after the step. */
@@ -9,7 +10,7 @@ export type PictureOptions = {
     readonly before: number;
     readonly after: number;
   }[];
-  /** Of one conversation, guidelines and tools left out: 1 where a token is in the loss. */
+  /** Loss mask of one conversation, guidelines and tools excluded: 1 if a token is in the loss. */
   readonly mask: readonly number[];
 };
 
@@ -22,7 +23,10 @@ export function stepPicture({ episodes, mask }: PictureOptions): string {
   const height = bottom + 60 + rows * 12;
   const text = (x: number, y: number, words: string, anchor = "start"): string =>
     `<text x="${x}" y="${y}" text-anchor="${anchor}">${words}</text>`;
-  /** From the middle `x` to the right for what rises, to the left for what falls; longer than the room is cut. */
+  /**
+   * A bar that starts at the middle `x`, to the right for a rise, to the left for a fall; clipped
+   * at 100.
+   */
   const bar = (x: number, y: number, value: number, scale: number): string => {
     const length = Math.min(100, Math.abs(value) * scale);
     const from = value < 0 ? x - length : x;

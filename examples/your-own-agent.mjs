@@ -1,7 +1,8 @@
-// An agent program of your own, which a gateway trains as it is. Users, tools and rewards are its own (here the bookshop, as a
-// library); of the policy it knows an address and a key. With TRAINABLE_AGENTS_TASK, as `rollout --agent-command` sets it, it plays
-// one session and prints its reward; else it reads a session a line, {"key", "split", "index", "seed"}, and answers each. Run it with a
-// file tasks.jsonl of lines like {"id": "one", "index": 0}:
+// An agent program of your own, which a gateway trains unchanged. Users, tools and rewards are its
+// own (here the bookshop, as a library); it knows only an address and a key of the policy. With
+// TRAINABLE_AGENTS_TASK, which `rollout --agent-command` sets, it runs one session and prints its
+// reward; otherwise it reads one session per line, {"key", "split", "index", "seed"}, and answers
+// each. Run it with a file tasks.jsonl of lines like {"id": "one", "index": 0}:
 //   npx trainable-agents rollout --env tasks.jsonl --engine embedded --agent-command "node your-own-agent.mjs"
 
 import { createInterface } from "node:readline";

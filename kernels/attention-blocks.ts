@@ -1,6 +1,6 @@
-// What attention computes for a block of rows, forward and back alike: products with the keys (or values) of a shared prefix
-// and with a sequence's own, and sums over them. A row of scores is [prefix, rounded up to 8][own keys up to the block's last
-// row, rounded up to 8].
+// Computations of attention for a block of rows, shared by the forward and backward pass: products
+// with the keys (or values) of a shared prefix and with a sequence's own, and sums over them. A row
+// of scores is [prefix, rounded up to 8][own keys up to the block's last row, rounded up to 8].
 
 import { multiply, multiplyTransposed } from "./matrix";
 
@@ -21,7 +21,7 @@ export function scoreFloats(keys: i32): i32 {
   return blockRows * scoreStride(keys + 16);
 }
 
-/** How many own keys a row sees. */
+/** Number of own keys that a row sees. */
 export function seenBy(visible: usize, row: i32): i32 {
   return load<u32>(visible + (usize(row) << 2));
 }
@@ -62,7 +62,7 @@ export function gather(
   multiply(count, size, own, ownScores, stride, ownPanels, keys, target, targetStride, prefix > 0);
 }
 
-/** Adds transposed scores times packed rows to what belongs to the prefix and to the sequence. */
+/** Adds transposed scores times packed rows to the sums of the prefix and of the sequence. */
 export function scatter(
   count: i32,
   prefix: i32,

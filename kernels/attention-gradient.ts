@@ -1,16 +1,18 @@
-// The way back through attention. Probabilities are made again from queries and keys, block by block.
+// Backward pass of attention. Probabilities are computed again from queries and keys, block by
+// block.
 
 import { blockRows, gather, hide, roundUp8, scatter, score, scoreStride, seenBy } from "./attention-blocks";
 import { packRows } from "./panels";
 import { exponential, multiplyAdd, sumLanes } from "./vector";
 
-/** Bytes of the scratch that `multiplyTransposed` needs. */
+/** Size in bytes of the scratch buffer of `multiplyTransposed`. */
 const transposeBytes: usize = 16 * 1024;
 
 /**
- * Writes the gradient of queries and adds to those of keys and values, [keys][keyHeads * size]. Up to 7 rows beyond the last
- * get zeros added. Panels: keys and values by `packColumns`, keys by `packRows` too; the rest as in `attend`. `scratch` is
- * for `multiplyTransposed` and two packed blocks of rows.
+ * Writes the gradient of queries and adds to those of keys and values, [keys][keyHeads * size]. Up
+ * to 7 rows after the last get zeros added. Panels: keys and values by `packColumns`, keys by
+ * `packRows` too; other arguments as in `attend`. `scratch` holds the scratch of
+ * `multiplyTransposed` and two packed blocks of rows.
  */
 export function attendBackward(
   queries: usize,
@@ -91,7 +93,10 @@ function dot(a: usize, b: usize, size: i32): f32 {
   return sumLanes(sum);
 }
 
-/** Scores become probabilities again; slopes by probability become slopes by score. Columns as in `attend`. */
+/**
+ * Turns scores into probabilities again, and gradients by probability into gradients by score.
+ * Columns as in `attend`.
+ */
 function toSlopes(
   line: usize,
   slopeLine: usize,

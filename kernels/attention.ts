@@ -1,12 +1,13 @@
-// Causal attention of one sequence over itself and, when there is one, a prefix shared with others, for training. Grouped
-// queries: neighbouring heads share keys and values. Scores are made for a block of rows at a time and made again on the way
-// back, so memory does not grow with the square of the length. Keys and values come packed (`panels.ts`), a head's panels
-// after the other's, each head's length rounded up to 8.
+// Causal attention of one sequence over itself and, if there is one, over a prefix shared with
+// others, for training. Grouped queries: neighbouring heads share keys and values. Scores are
+// computed for a block of rows at a time and again in the backward pass, so memory does not grow
+// with the square of the length. Keys and values come packed (`panels.ts`), one head's panels after
+// another's, each head's length rounded up to 8.
 
 import { blockRows, gather, hide, roundUp8, score, scoreStride, seenBy } from "./attention-blocks";
 import { exponential, maxLane, sumLanes } from "./vector";
 
-/** Of each row of a block: what its output is to be divided by. */
+/** Divisor of the output of each row of a block. */
 const sums = memory.data(blockRows * 4, 16);
 
 /**
@@ -54,7 +55,7 @@ export function attend(
       }
       const target = output + offset;
       gather(count, old, own, size, scores, stride, oldValues, valuePanels + ownOffset, depth, target, width);
-      // An output is shorter than its scores: dividing it is less work than dividing them.
+      // An output row is shorter than its scores, so dividing it costs less.
       for (let row = 0; row < count; row++) {
         divide(target + (usize(row * width) << 2), size, load<f32>(sums + (usize(row) << 2)));
       }
@@ -63,8 +64,9 @@ export function attend(
 }
 
 /**
- * Scores become exponentials, relative to the highest, and 0 for keys that the row may not see: of `old` prefix columns the
- * first `prefix` are keys, of `columns` own ones the first `seen`. Returns their sum; writes its log, not relative.
+ * Replaces scores by exponentials relative to the highest score, and by 0 for keys that the row may
+ * not see: of `old` prefix columns the first `prefix` are keys, of `columns` own ones the first
+ * `seen`. Returns their sum; writes the log of the absolute sum.
  */
 function exponentiate(line: usize, prefix: i32, old: i32, seen: i32, columns: i32, size: i32, logSum: usize): f32 {
   const ownLine = line + (usize(old) << 2);

@@ -1,19 +1,22 @@
-// Attention of single rows over a paged cache of keys and values, for decoding and for prompts alike. Each row is computed
-// by itself, over its keys in order, so what it gets does not depend on the rows beside it or on how a prompt was cut.
+// Attention of single rows over a paged cache of keys and values, for decoding and for prompts
+// alike. Each row is computed on its own, over its keys in order, so its result does not depend on
+// neighbouring rows or on the division of a prompt.
 //
-// A page holds 16 tokens of one layer. For each key head it has the keys transposed, [size][16], and then the values,
-// [16][size], so that scores and sums both run over whole vectors. Heads that share a key head are taken in pairs, which
-// fills the eight accumulators that stay in registers.
+// A page holds 16 tokens of one layer. For each key head it has the keys transposed, [size][16],
+// and then the values, [16][size], so that scores and sums both run over whole vectors. Heads that
+// share a key head are processed in pairs, which fills the eight accumulators that stay in
+// registers.
 
 import { exponential, maxLane, multiplyAdd, sumLanes } from "./vector";
 
 const pageTokens: i32 = 16;
 
 /**
- * Writes each row's keys and values to its place, then attends. `tables[row]` points to the page numbers of the row's
- * sequence, `positions[row]` is its place in it: it sees the keys before it and its own. Rows: queries and output
- * [heads * size], keys and values [keyHeads * size]. `size` is a multiple of 16. `scores` holds two floats for each token of
- * the longest sequence, rounded up to whole pages.
+ * Writes each row's keys and values to its position, then attends. `tables[row]` points to the page
+ * numbers of the row's sequence, `positions[row]` is its position in the sequence: it sees the keys
+ * before it and its own. Rows: queries and output [heads * size], keys and values [keyHeads *
+ * size]. `size` is a multiple of 16. `scores` holds two floats for each token of the longest
+ * sequence, rounded up to whole pages.
  */
 export function attendCached(
   queries: usize,
@@ -244,7 +247,7 @@ function sumOne(
   putScaled16(target, a0, a1, a2, a3, share);
 }
 
-/** Scores become exponentials in place; returns 1 / their sum. */
+/** Replaces scores by exponentials in place; returns 1 / their sum. */
 function softmax(scores: usize, count: i32, size: i32): f32 {
   const end = scores + (usize((count + 3) & ~3) << 2);
   for (let at = scores + (usize(count) << 2); at < end; at += 4) store<f32>(at, -Infinity);

@@ -1,5 +1,6 @@
-// What the model calls. Pointers are byte offsets into the one memory that is imported, 16-byte aligned; counts are floats
-// or rows. Nothing here checks its arguments: `src/learner/model` does.
+// Functions that the model calls. Pointers are byte offsets into the one memory that is imported,
+// 16-byte aligned; counts are floats or rows. Nothing here checks its arguments:
+// `src/learner/model` does.
 
 export { attend } from "./attention";
 export { scoreFloats } from "./attention-blocks";

@@ -1,10 +1,11 @@
-// Log-probabilities of chosen tokens, and the way back. Rows of logits are a multiple of 4 long.
+// Log-probabilities of chosen tokens, and the backward pass. Rows of logits are a multiple of 4
+// long.
 
 import { exponential, maxLane, multiplyAdd, sumLanes } from "./vector";
 
 /**
- * For each row: the natural log of the target's probability, of the sum of exponentials (for the way back), and the entropy
- * of the distribution in nats.
+ * Writes for each row the natural logs of the target's probability and of the sum of exponentials
+ * (for the backward pass), and the entropy of the distribution in nats.
  */
 export function logProbabilities(
   logits: usize,
@@ -38,8 +39,8 @@ export function logProbabilities(
 }
 
 /**
- * Logits become the gradient of a loss whose derivative is `coefficients` by the logprob of each row's target, and
- * `entropyCoefficients` by its entropy.
+ * Replaces logits by the gradient of a loss whose derivatives are `coefficients` by the logprob of
+ * each row's target, and `entropyCoefficients` by its entropy.
  */
 export function logProbabilitiesBackward(
   logits: usize,
@@ -70,7 +71,7 @@ export function logProbabilitiesBackward(
   }
 }
 
-/** A row of logits becomes e^((logit - highest) * inverseTemperature); returns their sum. */
+/** Replaces a row of logits by e^((logit - highest) * inverseTemperature); returns their sum. */
 export function temper(logits: usize, size: i32, inverseTemperature: f32): f32 {
   const bytes = usize(size) << 2;
   const highest = f32x4.splat(largest(logits, bytes));

@@ -1,13 +1,14 @@
-// Products of matrices. The right-hand side is always packed in panels (`panels.ts`): weights once per update, the rest
-// when it is made. The left-hand side is read where it lies. An element of a result is the sum, over blocks of the depth,
-// of sums in ascending order: whatever the number of rows, a row gets the same bits.
+// Products of matrices. The right-hand side is always packed in panels (`panels.ts`): weights once
+// per update, the rest when it is made. The left-hand side is read in place. An element of a result
+// is the sum, over blocks of the depth, of sums in ascending order: a row gets the same bits for
+// any number of rows.
 
 import { interleave4 } from "./panels";
 import { tile1x32, tile1x8, tile4x8, tile4x8Interleaved } from "./tiles";
 
-/** A block of a panel (12 kB) and of four rows (6 kB) stay in the first-level cache together. */
+/** A block of a panel (12 kB) and of four rows (6 kB) fit in the first-level cache together. */
 const depthBlock: i32 = 384;
-/** Rows that meet one panel before the next is fetched. */
+/** Rows that are multiplied by one panel before the next is fetched. */
 const rowBlock: i32 = 64;
 
 /**
@@ -68,8 +69,9 @@ function multiplyRow(
 }
 
 /**
- * c[rows][columns] += transpose(a[depth][rows]) * b[depth][columns], as gradients of weights need it. `rows` is a multiple
- * of 4, `columns` of 8. `scratch` holds 16 bytes for each step of the depth block.
+ * c[rows][columns] += transpose(a[depth][rows]) * b[depth][columns], for gradients of weights.
+ * `rows` is a multiple of 4, `columns` of 8. `scratch` holds 16 bytes for each step of the depth
+ * block.
  */
 export function multiplyTransposed(
   rows: i32,
@@ -89,7 +91,8 @@ export function multiplyTransposed(
     const count = min(depthBlock, depth - k);
     const aBlock = a + ((usize(k) * usize(aStride)) << 2);
     for (let row = 0; row < rows; row += 4) {
-      // Walking down a column touches a page of memory at each step: once, not once per panel.
+      // Reading a column touches a page of memory at each step, so it is read once, not once per
+      // panel.
       interleave4(aBlock + (usize(row) << 2), aStride, count, scratch);
       let panel = panels + (usize(k) << 5);
       let target = c + usize(row) * cStep;

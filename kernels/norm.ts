@@ -1,8 +1,9 @@
-// RMSNorm of rows, forward and backward: y = x / rms(x) * weight. Rows lie one after the other, `size` a multiple of 4.
+// RMSNorm of rows, forward and backward: y = x / rms(x) * weight. Rows are contiguous, `size` is a
+// multiple of 4.
 
 import { multiplyAdd, sumLanes } from "./vector";
 
-/** Keeps 1 / rms of each row in `scales` for the way back. `y` may be `x`. */
+/** Keeps 1 / rms of each row in `scales` for the backward pass. `y` may be `x`. */
 export function normalize(x: usize, weight: usize, y: usize, scales: usize, rows: i32, size: i32, epsilon: f32): void {
   const bytes = usize(size) << 2;
   for (let row = 0; row < rows; row++, x += bytes, y += bytes, scales += 4) {
@@ -20,7 +21,10 @@ export function normalize(x: usize, weight: usize, y: usize, scales: usize, rows
   }
 }
 
-/** Adds to `weightGradient`; writes `xGradient`, or adds to it. `xGradient` may be `yGradient` when it is not added to. */
+/**
+ * Adds to `weightGradient`; writes `xGradient`, or adds to it. `xGradient` may be `yGradient` if it
+ * is written.
+ */
 export function normalizeBackward(
   yGradient: usize,
   x: usize,

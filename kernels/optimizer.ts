@@ -1,4 +1,4 @@
-// What an update of the weights does to flat arrays of floats, a multiple of 4 long.
+// Weight update on flat arrays of floats, a multiple of 4 long.
 
 import { multiplyAdd, sumLanes } from "./vector";
 

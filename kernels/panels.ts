@@ -1,7 +1,11 @@
-// Copies matrices into panels of 8 columns, the order in which tiles read the right-hand side of a product. A panel holds
-// its columns row by row: [depth][8]. Columns that a last panel lacks are zero.
+// Copies matrices into panels of 8 columns, the order in which tiles read the right-hand side of a
+// product. A panel holds its columns row by row: [depth][8]. Missing columns of the last panel are
+// zero.
 
-/** From a matrix whose rows run along the depth: source[depth][columns]. `stride` counts floats between rows. */
+/**
+ * Packs a matrix whose rows run along the depth: source[depth][columns]. `stride` counts floats
+ * between rows.
+ */
 export function packRows(source: usize, stride: i32, depth: i32, columns: i32, target: usize): void {
   const step = usize(stride) << 2;
   for (let column = 0; column < columns; column += 8) {
@@ -25,7 +29,10 @@ function copyWithZeros(source: usize, count: i32, target: usize): void {
   }
 }
 
-/** From a matrix whose rows are the columns wanted: source[columns][depth]. `depth` is a multiple of 4. */
+/**
+ * Packs a matrix whose rows are the required columns: source[columns][depth]. `depth` is a multiple
+ * of 4.
+ */
 export function packColumns(source: usize, stride: i32, depth: i32, columns: i32, target: usize): void {
   const step = usize(stride) << 2;
   const panelBytes = usize(depth) << 5;
@@ -37,7 +44,7 @@ export function packColumns(source: usize, stride: i32, depth: i32, columns: i32
   }
 }
 
-/** Four rows become half the columns of a panel; `count` of them exist. */
+/** Writes four rows as half the columns of a panel; only the first `count` of them exist. */
 function transpose4(row0: usize, step: usize, count: i32, depth: i32, target: usize): void {
   const row1 = row0 + step;
   const row2 = row1 + step;
@@ -60,7 +67,7 @@ function transpose4(row0: usize, step: usize, count: i32, depth: i32, target: us
   }
 }
 
-/** Four neighbouring columns of source[depth][...] become rows that are read interleaved: [depth][4]. */
+/** Writes four neighbouring columns of source[depth][...] as interleaved rows: [depth][4]. */
 export function interleave4(source: usize, stride: i32, depth: i32, target: usize): void {
   const step = usize(stride) << 2;
   for (let k = 0; k < depth; k++, source += step, target += 16) v128.store(target, v128.load(source));

@@ -1,4 +1,4 @@
-// Rotary positions as Qwen has them: the first half of a head is rotated against the second.
+// Rotary positions in Qwen's layout: the first half of a head is rotated against the second.
 
 /**
  * Rotates in place: x[rows][heads * size], by the angle of each row's position. `cosines` and `sines` are

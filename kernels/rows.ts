@@ -1,4 +1,5 @@
-// Rows picked by an index, as embeddings and the positions of a loss are. `size` counts floats, a multiple of 4.
+// Rows selected by an index, for embeddings and the positions of a loss. `size` counts floats, a
+// multiple of 4.
 
 /** target[i] = source[indices[i]]. */
 export function gatherRows(source: usize, indices: usize, count: i32, size: i32, target: usize): void {

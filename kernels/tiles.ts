@@ -1,9 +1,9 @@
-// The innermost loops of matrix multiplication: small blocks of the result kept in registers. V8 keeps eight accumulators
-// in registers and spills beyond, so a tile is 4 rows of 8 columns, or 1 row of 32 where there are fewer rows
-// (`npm run bench -- kernels` compares the shapes). Every tile adds the products of an element in the same order, so a row
-// of a result is the same bits whichever tile computed it.
+// The innermost loops of matrix multiplication: small blocks of the result kept in registers. V8
+// keeps eight accumulators in registers and spills more, so a tile is 4 rows of 8 columns, or 1 row
+// of 32 if there are fewer rows (`npm run bench -- kernels` compares the shapes). Every tile adds
+// the products of an element in the same order, so a row of a result has the same bits in any tile.
 //
-// A panel holds 8 columns of the right-hand matrix, one row of them after the other: [depth][8].
+// A panel holds 8 columns of the right-hand matrix, row by row: [depth][8].
 
 import { multiplyAdd } from "./vector";
 
@@ -54,7 +54,7 @@ export function tile4x8(
   put8(c + cStride * 3, c30, c31, accumulate);
 }
 
-/** As {@link tile4x8}, with the left-hand rows interleaved: [depth][4]. */
+/** Like {@link tile4x8}, with the left-hand rows interleaved: [depth][4]. */
 export function tile4x8Interleaved(
   depth: i32,
   a: usize,

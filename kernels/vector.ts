@@ -1,5 +1,6 @@
-// Four floats at a time: the operations that every kernel is made of. The same source is built twice: with relaxed SIMD,
-// where a product and a sum are one fused instruction, and without, for hosts that lack it.
+// Operations on four floats at a time, of which every kernel is made. The same source is built
+// twice: with relaxed SIMD, where a product and a sum are one fused instruction, and without, for
+// hosts that lack it.
 
 /** a * b + c. */
 export function multiplyAdd(a: v128, b: v128, c: v128): v128 {
@@ -7,7 +8,7 @@ export function multiplyAdd(a: v128, b: v128, c: v128): v128 {
   return f32x4.add(c, f32x4.mul(a, b));
 }
 
-/** Always in this order, so that a sum never depends on who asks for it. */
+/** Always in this order, so that a sum does not depend on the caller. */
 export function sumLanes(a: v128): f32 {
   return f32x4.extract_lane(a, 0) + f32x4.extract_lane(a, 1) + (f32x4.extract_lane(a, 2) + f32x4.extract_lane(a, 3));
 }
@@ -29,9 +30,10 @@ export function sigmoid(x: v128): v128 {
 const integerShift: f32 = 12_582_912;
 
 /**
- * e^x, as 2^n * 2^rest with a polynomial of degree 6 for the rest (Cephes exp2f): to a unit in the last place around 0, to
- * |x| units further out. Clamped below, so it is never 0; what would be beyond the largest float is not looked at. Only of
- * operations that are one instruction each: WebAssembly's own rounding, conversion and maximum are many.
+ * e^x, as 2^n * 2^rest with a polynomial of degree 6 for the rest (Cephes exp2f): accurate to a
+ * unit in the last place around 0, to |x| units further out. Clamped below, so it is never 0;
+ * overflow beyond the largest float is not checked. Uses only operations that are one instruction
+ * each: WebAssembly's own rounding, conversion and maximum take several.
  */
 export function exponential(x: v128): v128 {
   const scaled = f32x4.pmax(f32x4.splat(-126), f32x4.mul(x, f32x4.splat(1.44269504)));

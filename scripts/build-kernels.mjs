@@ -1,6 +1,7 @@
-// Compiles kernels/ to dist/learner/model/kernels/, once with relaxed SIMD (fused multiply-add) and once without, for hosts that
-// lack it. Part of the set-up, which asks `areKernelsStale` first: the compiler takes seconds. Not for development flags;
-// `npx asc kernels/index.ts --textFile` shows what a change compiles to.
+// Compiles kernels/ to dist/learner/model/kernels/, once with relaxed SIMD (fused multiply-add) and
+// once without, for hosts that lack it. Part of the set-up, which checks `areKernelsStale` first,
+// because the compiler takes seconds. Not for development flags; `npx asc kernels/index.ts
+// --textFile` shows the compiled code of a change.
 
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +42,7 @@ async function buildKernels() {
       optimizeLevel: "3",
       runtime: "stub",
       memoryBase: "1024",
-      disableWarning: "112", // v128 in signatures: none of them is exported
+      disableWarning: "112", // v128 in signatures: none of these functions is exported
     };
     const named = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
     const flags = ["--noAssert", "--importMemory", "--noExportMemory"];

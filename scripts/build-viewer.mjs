@@ -1,4 +1,5 @@
-// Bundles the viewer's page (viewer/src) into dist/viewer/page: one script, one style. Where nothing changed it does nothing.
+// Bundles the viewer's page (viewer/src) into dist/viewer/page: one script, one style. Does nothing
+// if nothing changed.
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +10,10 @@ import { root } from "./run-command.mjs";
 
 const source = join(root, "viewer", "src");
 const target = join(root, "dist", "viewer", "page");
-/** What the page is made of beside its own files: modules of src/ that run in a browser, and packages by the lock file. */
+/**
+ * Inputs of the page beside its own files: modules of src/ that run in a browser, and packages at
+ * the versions of the lock file.
+ */
 const inputs = [
   ...[
     "viewer/src",
@@ -23,7 +27,7 @@ const inputs = [
   ...["package-lock.json", "scripts/build-viewer.mjs"],
 ].map((path) => join(root, path));
 
-/** Bytes of script and style together: as they are, and compressed. */
+/** Maximum bytes of script and style together: plain, and compressed. */
 export const mostBytes = Object.freeze({ plain: 400_000, gzip: 120_000 });
 
 export async function buildViewer() {
@@ -43,12 +47,12 @@ export async function buildViewer() {
     .map((file) => readFileSync(file, "utf8"))
     .join("\n");
   mkdirSync(target, { recursive: true });
-  // A script element ends at its closing tag, wherever that stands in the text.
+  // A script element ends at its closing tag, wherever that occurs in the text.
   writeFileSync(join(target, "app.css"), minified(style));
   writeFileSync(join(target, "app.js"), output[0].code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c"));
 }
 
-/** What the page weighs; problems as sentences. */
+/** Size of the page, and problems as sentences. */
 export function pageSize() {
   const parts = ["app.js", "app.css"].map((name) => readFileSync(join(target, name)));
   const plain = parts.reduce((sum, part) => sum + part.length, 0);
@@ -79,7 +83,7 @@ function newest(path) {
   return readdirSync(path).reduce((latest, name) => Math.max(latest, newest(join(path, name))), found.mtimeMs);
 }
 
-/** Without comments and the white space around marks. @param {string} style */
+/** Removes comments and the white space around punctuation. @param {string} style */
 function minified(style) {
   return style
     .replaceAll(/\/\*[\s\S]*?\*\//g, "")

@@ -1,5 +1,6 @@
-// `npm run check`: everything a change must keep, one line each; what a failing check has to say is shown below its line.
-// `npm run check -- directions lint` runs those alone. CI runs these and nothing else.
+// `npm run check`: all rules that a change must keep, one line each; the output of a failing check
+// is shown below its line. `npm run check -- directions lint` runs only those two. CI runs these
+// and nothing else.
 
 import { join } from "node:path";
 
@@ -12,7 +13,12 @@ import { setUpTools } from "./setup.mjs";
  * @typedef {{ readonly name: string, readonly what: string, readonly run: () => Verdict | Promise<Verdict>, readonly isExtra?: boolean }} Check
  */
 
-/** Our own are imported when they run: on a fresh clone what they need is not installed yet. @type {readonly Check[]} */
+/**
+ * Our own checks are imported when they run: on a fresh clone their dependencies are not installed
+ * yet.
+ *
+ * @type {readonly Check[]}
+ */
 const checks = [
   { name: "format", what: "oxfmt", run: () => tool("oxfmt/bin/oxfmt", ["--check"]) },
   { name: "lint", what: "oxlint with types", run: () => tool("oxlint/bin/oxlint", ["--deny-warnings"]) },
@@ -67,7 +73,8 @@ if (unknown.length > 0) {
 }
 
 await setUpTools();
-// Some checks look at the build. Whether it is sound is for the check "types" to say, beside what the others have to say.
+// Some checks read the build. The check "types" reports its errors, in addition to those of the
+// other checks.
 const built = await tool("typescript/bin/tsc", ["-b", "tsconfig.build.json"]);
 if (built.problems.length === 0) await documentSettings();
 const failed = [];
@@ -90,7 +97,7 @@ if (failed.length > 0) {
 }
 
 /**
- * A check that is somebody else's program: its exit code is the verdict.
+ * Runs an external program as a check: its exit code is the verdict.
  *
  * @param {string} program Path below node_modules/.
  * @param {readonly string[]} parameters

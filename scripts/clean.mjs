@@ -1,4 +1,5 @@
-// Removes what builds and checks leave behind, so that a package never carries the output of a source that is gone.
+// Removes the output of builds and checks, so that a package never carries the output of a deleted
+// source.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// `npm run conformance -- <suite> <folder>`: sets the clone up, then plays golden files. Everything else, usage included, is
-// in tests/conformance/main.ts. Folders are meant relative to where the command was typed, not to the repository.
+// `npm run conformance -- <suite> <folder>`: sets the clone up, then runs golden files. Everything
+// else, usage included, is in tests/conformance/main.ts. Folders are relative to the folder where
+// the command was typed, not to the repository.
 
 import { join } from "node:path";
 

@@ -1,5 +1,6 @@
-// Writes what settings mean into the declarations of the build. The types of options are made from the tables of settings, so
-// that a setting is written once; what stands there as help, check and default is shown by editors from here.
+// Writes descriptions of settings into the declarations of the build. The types of options are
+// derived from the tables of settings, so that a setting is written once; from here editors show
+// its help, check and default.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,10 +22,13 @@ const tables = [
   "work",
 ];
 
-/** Of a table in a declaration file: `    readonly maxTurns: import("./setting.ts").Setting<number>;`. */
+/**
+ * Property of a table in a declaration file: ` readonly maxTurns:
+ * import("./setting.ts").Setting<number>;`.
+ */
 const property = /^( +)(?:readonly )?(\w+): import\("\.\/setting\.ts"\)\.Setting</;
 
-/** Does nothing where the declarations have them already. */
+/** Does nothing if the declarations have the descriptions already. */
 export async function documentSettings() {
   for (const name of tables) {
     const path = join(root, "dist", "api", `${name}.d.ts`);
@@ -43,7 +47,7 @@ export async function documentSettings() {
 }
 
 /**
- * The settings of a declaration file that say nothing.
+ * The settings of a declaration file that have no description.
  *
  * @param {string} declarations
  */

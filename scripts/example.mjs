@@ -1,5 +1,5 @@
-// `node scripts/example.mjs 01`: sets the clone up and runs the example whose name begins so, as `npx trainable-agents example 01`
-// does. Without a name they are listed.
+// `node scripts/example.mjs 01`: sets the clone up and runs the example whose name begins with 01,
+// as `npx trainable-agents example 01` does. Without a name it lists them.
 
 import { join } from "node:path";
 import { root, runAttached } from "./run-command.mjs";

@@ -1,5 +1,5 @@
-// `npm run make-model [-- --nano] [--to <folder>]`: sets the clone up, then makes a shipped checkpoint from nothing. The rest,
-// recipes included, is in src/learner/pretraining/.
+// `npm run make-model [-- --nano] [--to <folder>]`: sets the clone up, then makes a shipped
+// checkpoint from scratch. The rest, recipes included, is in src/learner/pretraining/.
 
 import { join } from "node:path";
 

@@ -4,12 +4,15 @@ import { spawn } from "node:child_process";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The repository root; scripts work from any folder. (`import.meta.dirname` would hide the message an old Node deserves.) */
+/**
+ * The repository root; scripts work from any folder. (`import.meta.dirname` would hide the message
+ * for an old Node.)
+ */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Runs a program in the repository root and collects what it prints, stdout and stderr in order of arrival. Never rejects:
- * a program that cannot be started has code 127.
+ * Runs a program in the repository root and collects its output, stdout and stderr in order of
+ * arrival. Never rejects: a program that cannot be started has code 127.
  *
  * @param {string} command
  * @param {readonly string[]} parameters
@@ -42,8 +45,8 @@ export function runCommand(command, parameters, options = {}) {
 }
 
 /**
- * Runs a Node program with our terminal as its own and resolves to its exit code. Ctrl-C reaches it directly, so it can end
- * in its own way; a polite stop of ours is passed on.
+ * Runs a Node program with our terminal as its own and resolves to its exit code. Ctrl-C reaches it
+ * directly, so it can end in its own way; a polite stop sent to us is passed on.
  *
  * @param {readonly string[]} parameters
  * @param {{ readonly cwd?: string, readonly env?: NodeJS.ProcessEnv }} [options]

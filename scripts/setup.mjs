@@ -1,5 +1,6 @@
-// Makes a fresh clone ready: right Node, dependencies, build. Plain Node without a dependency, because it runs before there
-// are any. Not a package manager: npm installs, `tsc -b` builds, and this file only decides when.
+// Prepares a fresh clone: right Node, dependencies, build. Plain Node without dependencies, because
+// it runs before they are installed. Not a package manager: npm installs, `tsc -b` builds, and this
+// file only decides when.
 
 import { chmodSync, existsSync, lstatSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -9,19 +10,19 @@ import { areKernelsStale } from "./build-kernels.mjs";
 import { documentSettings } from "./document-settings.mjs";
 import { root, runCommand } from "./run-command.mjs";
 
-/** The lowest Node release in `engines` of package.json; the two are compared by a test. */
+/** The lowest Node release in `engines` of package.json; a test compares the two. */
 export const oldestNode = /** @type {const} */ ([20, 19]);
 
 /**
- * Installs what is missing and builds what is out of date. Quiet when there is nothing to do; ends the process with
- * code 2 and one sentence when it cannot go on.
+ * Installs missing packages and builds outdated outputs. Quiet if there is nothing to do; ends the
+ * process with code 2 and one sentence if it cannot continue.
  */
 export async function setUp() {
   await setUpTools();
   await build();
 }
 
-/** The part of `setUp` before the build: tools, and what tests need that is no TypeScript. */
+/** The part of `setUp` before the build: tools, and files that tests need beside TypeScript. */
 export async function setUpTools() {
   const problem = nodeProblem(process.versions.node) ?? modulesProblem(join(root, "node_modules"));
   if (problem !== null) giveUp(problem);
@@ -30,7 +31,7 @@ export async function setUpTools() {
 }
 
 /**
- * Why this Node cannot run us; `null` when it can.
+ * Reason why this Node cannot run the package; `null` if it can.
  *
  * @param {string} version
  */
@@ -45,8 +46,8 @@ export function nodeProblem(version) {
 }
 
 /**
- * Why dependencies cannot be installed into this folder; `null` when they can. `npm ci` empties the folder first, and through
- * a link that is the folder of somebody else.
+ * Reason why dependencies cannot be installed into this folder; `null` if they can. `npm ci`
+ * empties the folder first, and through a link that is the folder of another clone.
  *
  * @param {string} folder
  */
@@ -58,7 +59,10 @@ export function modulesProblem(folder) {
   );
 }
 
-/** npm writes its own copy of the lock file last, so it is older than ours exactly when an install is due or was cut off. */
+/**
+ * npm writes its own copy of the lock file last, so it is older than ours exactly if an install is
+ * due or was interrupted.
+ */
 function isInstallStale() {
   const installed = join(root, "node_modules", ".package-lock.json");
   return !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, "package-lock.json")).mtimeMs;
@@ -74,7 +78,8 @@ async function install() {
 
 async function build() {
   await buildProject("tsconfig.build.json", existsSync(join(root, "dist", "index.js")) ? null : "Building");
-  // Of a rebuilt dist/, npx would say "Permission denied": npm marks the program executable only when it links it.
+  // Sets the executable bit: npm sets it only when it links the program, so after a rebuild of
+  // dist/ npx would say "Permission denied".
   chmodSync(join(root, "dist", "cli", "main.js"), 0o755);
   // Imported when packages are installed.
   await (await import("./build-viewer.mjs")).buildViewer();
@@ -82,7 +87,7 @@ async function build() {
 }
 
 /**
- * Builds one TypeScript project and what it refers to, where out of date.
+ * Builds one TypeScript project and its references, if outdated.
  *
  * @param {string} project Relative to the root.
  * @param {string | null} [title] Default `null`: not worth a line.
@@ -92,7 +97,7 @@ export async function buildProject(project, title = null) {
 }
 
 /**
- * Runs one command of the set-up; its output is shown only when it fails.
+ * Runs one command of the set-up; shows its output only if it fails.
  *
  * @param {string | null} title `null`: not worth a line
  * @param {string} command

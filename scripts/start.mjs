@@ -1,4 +1,5 @@
-// `npm start`: sets the clone up, then plays the demonstration of the command line. Parameters are passed on.
+// `npm start`: sets the clone up, then runs the demonstration of the command line. Parameters are
+// passed on.
 
 import { join } from "node:path";
 

@@ -1,7 +1,8 @@
-// `npm test`: sets the clone up, then runs the tests. Parameters are passed on to vitest (`npm test -- src/core`), except
-// `--full`, which runs properties and soaks with the counts of a release instead of those of every day, and `--needs-shared`,
-// which runs the test files that read `../shared`: what a run without that folder has skipped or played with less. A folder that
-// has no tests (`npm test -- src/graders/labels`) is tested from the one above it.
+// `npm test`: sets the clone up, then runs the tests. Parameters are passed on to vitest (`npm test
+// -- src/core`), except `--full`, which runs properties and soaks with the counts of a release
+// instead of the daily ones, and `--needs-shared`, which runs the test files that read `../shared`:
+// those that a run without that folder skips or runs with less data. A folder without tests (`npm
+// test -- src/graders/labels`) is tested from its parent folder.
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -9,7 +10,7 @@ import { basename, dirname, join } from "node:path";
 import { root, runAttached } from "./run-command.mjs";
 import { setUp } from "./setup.mjs";
 
-// First, so that an old Node is told of before anything else.
+// First, so that an old Node is reported before anything else.
 await setUp();
 if (!existsSync(join(root, "..", "shared"))) {
   if (process.env["CI"] === "true") {
@@ -30,7 +31,7 @@ const vitest = [join(root, "node_modules", "vitest", "vitest.mjs"), "run"];
 process.exitCode = await runAttached([...vitest, ...parameters], { env });
 
 /**
- * A folder without tests is tested from the one above it; every other parameter is as it was.
+ * A folder without tests is replaced by its parent; every other parameter is unchanged.
  *
  * @param {string} parameter
  * @returns {string}
@@ -44,7 +45,7 @@ function folderWithTests(parameter) {
   return folderWithTests(dirname(parameter));
 }
 
-/** The tests that look for the shared folder, by themselves or through a helper that they import. */
+/** The tests that search for the shared folder, directly or through an imported helper. */
 function filesThatNeedShared() {
   const files = ["src", "scripts", "examples", "tests"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((file) => join(folder, file)),

@@ -1,5 +1,6 @@
-// `npm run verify -- <target>`: our own against the real thing: programs that read our models, and the servers that people use.
-// What a target needs is installed into build/, never into the package. `all` runs one after the other.
+// `npm run verify -- <target>`: our own code against the real thing: programs that read our models,
+// and the servers that people use. The packages of a target are installed into build/, never into
+// the package. `all` runs one target after another.
 
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -57,7 +58,7 @@ const targets = {
 };
 
 /**
- * What `--install` does: what a target installs into build/ is there before it runs.
+ * Actions of `--install`: they put the programs that a target installs into build/ before it runs.
  *
  * @type {Readonly<Record<string, () => Promise<unknown>>>}
  */

@@ -1,11 +1,11 @@
-// Property tests draw the same cases everywhere, so a failure here is a failure there. `npm run test:full` draws ten times
-// as many; FAST_CHECK_SEED tries other ones.
+// Property tests draw the same cases everywhere, so a failure is reproducible on any machine. `npm
+// run test:full` draws ten times as many; FAST_CHECK_SEED tries other ones.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 
-// Indexes of runs without one are kept here, and not beside those of the person who tests.
+// Indexes of runs that lack one are kept here, not beside those of the person who tests.
 process.env["TRAINABLE_AGENTS_CACHE"] = join(tmpdir(), "trainable-agents-tests");
 
 fc.configureGlobal({

@@ -1,6 +1,7 @@
-// A program of the build as one file with all that it imports, for tests that start many processes: loading 800 modules takes
-// 0.8 s of CPU, the bundle 0.2 s. It is made of dist/ alone, again whenever that changes; each module knows its own place in dist/,
-// so that workers, models and modules of users are found as without it. What users run, dist/ itself, is started by
+// A program of the build as one file with all its imports, for tests that start many processes:
+// loading 800 modules takes 0.8 s of CPU, the bundle 0.2 s. It is made only of dist/, and again
+// when dist/ changes; each module knows its own place in dist/, so that workers, models and modules
+// of users are found as without a bundle. The program that users run, dist/ itself, is started by
 // src/cli/main.wire.test.ts, the check "package" and `npm start`.
 
 import type { ChildProcess } from "node:child_process";
@@ -13,23 +14,27 @@ import { threadId } from "node:worker_threads";
 import { rolldown } from "rolldown";
 import { repositoryRoot } from "./conformance/shared-folder.ts";
 
-/** Loaded at run time by those who have them: optional peers, and what finds its own files beside itself. */
+/**
+ * Loaded at run time if present: optional peers, and packages that find their own files by their
+ * location.
+ */
 const external = [/^@swc\/wasm-typescript/, /^node-llama-cpp/, /^ai$/, /^@ai-sdk\//];
 
 /**
- * The path of the bundle of a program, which is made when there is none of this build.
+ * Path of the bundle of a program, which is made if there is none for this build.
  *
  * @example await bundledProgram("dist/cli/main.js")
  */
 export async function bundledProgram(program: string): Promise<string> {
   const input = join(repositoryRoot(), program);
   const { name } = parse(program);
-  // What watches code of users takes nothing below node_modules/ for theirs; on a busy machine the first use of a library is long.
+  // Below node_modules/, so that the watchdog for user code ignores the bundle: on a busy machine
+  // the first use of a library is slow.
   const folder = join(repositoryRoot(), "build", "bundles", "node_modules", `${name}-${stateOfBuild(input)}`);
   const bundle = join(folder, `${name}.js`);
   if (existsSync(bundle)) return bundle;
   const build = await rolldown({ input, platform: "node", external, logLevel: "warn", plugins: [placeOfModules] });
-  // Test files run at the same time, and each may find that there is none.
+  // Test files run at the same time, and several may find the bundle missing.
   const own = `${folder}-${process.pid}-${threadId}`;
   await build.write({
     dir: own,
@@ -46,7 +51,10 @@ export async function bundledProgram(program: string): Promise<string> {
   return bundle;
 }
 
-/** As a machine kills a process: at once, whatever it does. Resolves when it is gone; `null`, or one that has ended: at once. */
+/**
+ * Kills a process at once, as a machine failure would. Resolves when it has ended; at once for
+ * `null` or a process that has already ended.
+ */
 export async function killProcess(child: ChildProcess | null): Promise<void> {
   if (child === null || child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, "close");
@@ -63,7 +71,7 @@ const placeOfModules = {
       : null,
 };
 
-/** Another one for every build: of the times of its files and of the program's text. */
+/** Hash that differs for every build: of the times of its files and of the program's text. */
 function stateOfBuild(input: string): string {
   const dist = join(repositoryRoot(), "dist");
   const hash = createHash("sha256").update(readFileSync(input));

@@ -1,7 +1,9 @@
-// A run that is killed again and again, in the middle of a write and from outside, and resumed each time, comes to what an
-// uninterrupted run comes to: no episode lost, none twice, and every row byte for byte; where groups are filtered and played
-// beyond those that are wanted, the same groups are kept. The processes run from dist/, and each costs what its start costs:
-// a run is therefore killed often, early and again. Played are the bookshop and, with ../shared, τ²-bench, whose users act, too.
+// A run that is killed again and again, in the middle of a write and from outside, and resumed each
+// time, gives the same result as an uninterrupted run: no episode lost, none twice, and every row
+// byte for byte; if groups are filtered and more are run than required, the same groups are kept.
+// The processes run from dist/, and a process costs little more than its start, so a run is killed
+// often, early and repeatedly. The worlds are the bookshop and, with ../shared, τ²-bench, whose
+// users call tools, too.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -18,7 +20,7 @@ import { sharedFolder } from "./conformance/shared-folder.ts";
 const isFull = process.env["FULL"] === "1";
 const killsOfOneRun = 10;
 const tasks = 6;
-/** Processes that start on a busy machine take their time. */
+/** Processes start slowly on a busy machine. */
 const timeoutMs = 900_000;
 
 let script = "";
@@ -32,9 +34,9 @@ afterAll(() => rm(root, { recursive: true }));
 type Plan = "all" | "filtered";
 type World = {
   readonly name: "bookshop" | "telecom" | "mock";
-  /** One with which some groups before those that are kept teach nothing. */
+  /** A seed with which some groups before the kept ones have zero variance. */
   readonly seed: number;
-  /** Of all plans together. */
+  /** Total over all plans. */
   readonly kills: number;
   readonly plans: readonly Plan[];
   readonly data: string | null;
@@ -43,14 +45,14 @@ type Report = {
   readonly ended: number;
   readonly underWay: number;
   readonly torn: number;
-  /** Of the episodes under way: turns, and lines of the user that are calls. */
+  /** Turns of the episodes in flight; `userCalls` counts lines of their users that are calls. */
   readonly turns: number;
   readonly userCalls: number;
 };
 type Ended = { readonly isKilled: boolean; readonly report: Report | null };
 type Kill = { readonly atWrite: number; readonly share: number } | { readonly afterMs: number };
 
-/** Runs one process to its end, or to the kill. */
+/** Runs one process until it ends or is killed. */
 async function run(folder: string, plan: Plan, { kill, world }: { kill: Kill | null; world: World }): Promise<Ended> {
   const { atWrite, share } = kill !== null && "atWrite" in kill ? kill : { atWrite: 0, share: 0 };
   const numbers = [world.seed, tasks, atWrite, share].map(String);
@@ -58,7 +60,7 @@ async function run(folder: string, plan: Plan, { kill, world }: { kill: Kill | n
   let [out, errors] = ["", ""];
   const killLater = kill !== null && "afterMs" in kill ? kill.afterMs : null;
   child.stdout.on("data", (bytes: Buffer) => {
-    // Its first words say that it has begun.
+    // Its first output signals that it has begun.
     if (out === "" && killLater !== null) void systemClock.sleep(killLater).then(() => child.kill("SIGKILL"));
     out += bytes.toString();
   });
@@ -70,7 +72,7 @@ async function run(folder: string, plan: Plan, { kill, world }: { kill: Kill | n
   return { isKilled: signal === "SIGKILL", report: out === "" ? null : (JSON.parse(out) as Report) };
 }
 
-/** What a run has come to, in an order of its own and without times. */
+/** Result of a run, in an order independent of time and without timestamps. */
 async function resultOf(folder: string) {
   const reader = openRunFolder(folder);
   const episodes: string[] = [];
@@ -83,7 +85,7 @@ async function resultOf(folder: string) {
 
 const byPlan = (left: GroupRecord, right: GroupRecord): number => left.groupIndex - right.groupIndex;
 
-/** What timing may not change: of groups that are played beyond those that are wanted, how far each came is chance. */
+/** Results that must not depend on timing: how far groups beyond the required ones came is chance. */
 async function promisedOf(folder: string, plan: Plan) {
   const { episodes, groups, samples } = await resultOf(folder);
   expect(new Set(groups.map(({ groupId }) => groupId)).size).toBe(groups.length);
@@ -103,7 +105,7 @@ function withoutTimes(key: string, value: unknown): unknown {
   return ArrayBuffer.isView(value) ? [...(value as Uint32Array)] : value;
 }
 
-/** Runs the world's plans, killed and resumed, and compares each with the run that nobody disturbed. */
+/** Runs the world's plans, killed and resumed, and compares each with the undisturbed run. */
 async function survive(world: World): Promise<void> {
   const { kills, plans } = world;
   const random = createRandom(11);
@@ -121,7 +123,7 @@ async function survive(world: World): Promise<void> {
     const folder = join(root, world.name, `run-${seen.runs++}`);
     const bound = Math.min(kills, seen.killed + killsOfOneRun);
     for (let isKilled = true; isKilled;) {
-      // A file that a process left may have been cut anywhere, too.
+      // The file of a killed process may be truncated at any byte, too.
       if (seen.cut < 1 && plan === "all" && seen.killed >= Math.min(killsOfOneRun, kills) / 2)
         seen.cut += await cutLastLine(folder);
       const kill = seen.killed < bound ? drawKill(random.next, writes) : null;
@@ -147,11 +149,11 @@ async function survive(world: World): Promise<void> {
   expect(calm.get("all")!.episodes).toHaveLength(tasks * 2);
   if (plans.includes("filtered") && seen.runs > 1) {
     const filtered = calm.get("filtered")!.groups.map(({ reason }) => reason);
-    // Three are kept; some before them teach nothing.
+    // Three groups are kept; some before them have zero variance.
     expect(filtered.filter((reason) => reason === null)).toHaveLength(3);
     expect(filtered).toContain("zero-signal");
   }
-  // It was not only killed before or after everything.
+  // Kills hit episodes in flight, not only idle processes.
   expect(seen.underWay).toBeGreaterThan(kills);
   expect(seen.torn).toBeGreaterThan(kills / 4);
   expect(seen.cut).toBe(1);
@@ -185,8 +187,9 @@ async function idsOf(folder: string, file: string): Promise<readonly string[]> {
 }
 
 /**
- * Cuts the journal at bytes of its last record, looks what counts of it, and leaves it cut: whatever is left of the record,
- * the events before it count. 0: there is no record to cut.
+ * Truncates the journal at several bytes of its last record, checks that the events before the
+ * record count at each length, and leaves it truncated. Returns 0 if there is not a record to
+ * truncate.
  */
 async function cutLastLine(folder: string): Promise<number> {
   const [name] = (await readdir(join(folder, "journal"))).toSorted().slice(-1);
@@ -198,7 +201,8 @@ async function cutLastLine(folder: string): Promise<number> {
   const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
   const [, id] = JSON.parse(whole.toString("utf8", lastStart)) as [string, string];
   const counts = new Set<number>();
-  // Every byte in the full suite; the store's own tests cut a short record at every one of its bytes each time.
+  // Every byte in the full suite; the store's own tests always truncate a short record at every
+  // byte.
   const step = isFull ? 1 : Math.ceil((whole.length - lastStart) / 40);
   for (let length = lastStart; length < whole.length; length += step) {
     await writeFile(file, whole.subarray(0, length));
@@ -213,7 +217,10 @@ async function cutLastLine(folder: string): Promise<number> {
   return 1;
 }
 
-/** In a write mostly, in any part of it; every fifth from outside. So early that the run goes on for many kills. */
+/**
+ * Draws a kill: mostly inside a write, at any of its bytes; one in five from outside. Kills come
+ * early enough that the run survives many of them.
+ */
 function drawKill(random: () => number, writes: number): Kill {
   if (random() < 0.2) return { afterMs: random() * 30 };
   return { atWrite: 1 + Math.floor((random() * writes * 2) / killsOfOneRun), share: random() };

@@ -1,5 +1,6 @@
-// A disk that runs full and is emptied again, below everything that this process writes into one folder: writes stop in the middle of
-// a line, as the system's do, and then are refused. A real full disk is in `src/cli/full-disk.wire.test.ts`.
+// Simulates a disk that fills up and is emptied again, for all writes of this process into one
+// folder: writes stop in the middle of a line, as on a real system, and are then refused. A real
+// full disk is in `src/cli/full-disk.wire.test.ts`.
 
 import fs, { type FileHandle } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
@@ -7,14 +8,14 @@ import { syncBuiltinESMExports } from "node:module";
 export type LimitedDisk = {
   /** Bytes that may still be written; `Infinity` at first. */
   room: number;
-  /** What a write without room is refused with. */
+  /** Error code of a write without space. */
   code: string;
   /** Writes that were refused. */
   readonly refused: number;
   restore(): void;
 };
 
-/** From now on `room` applies to every file that is opened or written below the folder. */
+/** Applies `room` to every file that is opened or written below the folder after this call. */
 export function limitDisk(folder: string): LimitedDisk {
   const { open, writeFile } = fs;
   const counts = { refused: 0 };

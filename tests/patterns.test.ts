@@ -1,6 +1,7 @@
-// Every regular expression of the sources is played on texts made to slow it down: each of its repetitions long, what leads up to it
-// repeated, an end that does not fit. One that takes more than linear time on any of them fails, unless it is listed below with what
-// bounds its text.
+// Every regular expression of the sources is run on texts made to slow it down: each of its
+// repetitions long, the text leading up to it repeated, an end that does not match. An expression
+// that takes more than linear time on any of them fails, unless it is listed below with the bound
+// of its text.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,11 +12,17 @@ import { expect, it } from "vitest";
 import { formatExamples } from "../src/parsers/formats/format-examples.test-helper.ts";
 import { parsePattern, type PatternNode } from "../src/lib/parse-pattern.ts";
 
-/** Repetitions of a text: work that is quadratic takes far longer than this, linear work a millisecond. */
+/**
+ * Repetitions of a text: at this length quadratic work takes far longer than the limit, linear work
+ * a millisecond.
+ */
 const repetitions = 20_000;
 const mostMs = 250;
 
-/** Files whose expressions meet only short texts of our own, of the command line, or of a checkout that the user names, or are not run. */
+/**
+ * Files whose expressions only run on short texts of our own, of the command line, or of a checkout
+ * that the user names, or are not run.
+ */
 const ownTexts: Readonly<Record<string, string>> = {
   "src/environments/tau2-bench/checkout/": "sources of a checkout",
   "src/environments/bookshop/expert/records.ts": "what our own world answers the scripted expert",
@@ -48,7 +55,10 @@ function literals(): Expression[] {
     });
 }
 
-/** Where the built modules make expressions of parts: module, line and column of each `new RegExp(...)`. */
+/**
+ * Places where the built modules construct expressions: module, line and column of each `new
+ * RegExp(...)`.
+ */
 function constructions(): string[] {
   const files = execFileSync("git", ["ls-files", "src/*.ts"], { encoding: "utf8" }).trim().split("\n");
   return files
@@ -73,7 +83,10 @@ function constructions(): string[] {
     });
 }
 
-/** What each construction makes of representative arguments; see drive-constructions.mjs. */
+/**
+ * Expressions that each construction builds from representative arguments; see
+ * drive-constructions.mjs.
+ */
 function constructed(sites: readonly string[]): Expression[] {
   const innerQuotes = ['<|tool_call_start|>[get_weather(city="a "b" c")]<|tool_call_end|>'];
   const input = JSON.stringify({
@@ -111,7 +124,7 @@ const usual = [
   "x",
 ];
 
-/** Few characters of a set, those first that other sets of the expression may have too. */
+/** A few characters of a set, first those that other sets of the expression may have too. */
 function charactersOf(source: string, flags: string): readonly string[] {
   const pattern = new RegExp(`^(?:${source})$`, flags.replaceAll(/[gy]/g, ""));
   const own = Array.from(source + source.toLowerCase());
@@ -170,8 +183,8 @@ function attacksOn(node: PatternNode, flags: string, before: string): { before: 
 type Attacked = Expression & { readonly attacks: readonly { readonly before: string; readonly pump: string }[] };
 
 /**
- * Milliseconds of processor time of the slowest text of each expression, measured in a process that does nothing else: the time of a
- * clock would also count what other tests do meanwhile.
+ * Milliseconds of processor time of the slowest text of each expression, measured in a process of
+ * its own: wall-clock time would include the work of other tests.
  */
 function slowest(expressions: readonly Attacked[]): { readonly ms: number; readonly text: string }[] {
   const program = `

@@ -1,5 +1,6 @@
-// The whole way on the real thing: τ-bench retail, the Qwen2.5 tokenizer and template, SGLang's protocol over a socket, and a
-// policy that plays the gold actions. Rewards must be those of the reference.
+// End-to-end test on real parts: τ-bench retail, the Qwen2.5 tokenizer and template, SGLang's
+// protocol over a socket, and a policy that runs the gold actions. Rewards must equal those of the
+// reference.
 
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
@@ -39,7 +40,10 @@ describe.skipIf(shared === null)("real run (skipped without ../shared/tau-bench 
     const model = await loadModelFolder(`${shared}/models/qwen2.5-instruct`);
     const { tokenizer } = model;
 
-    /** Knows which case it plays by the customer's first words, and which turn by the assistants before. */
+    /**
+     * Identifies its case by the customer's first message, and its turn by the number of earlier
+     * assistant messages.
+     */
     const sampler = createFunctionSampler(({ promptIds }) => {
       const text = tokenizer.decode(promptIds);
       const task = tasks[Number(/This is case (\d+)\./.exec(text)?.[1])]!;
@@ -95,7 +99,7 @@ describe.skipIf(shared === null)("real run (skipped without ../shared/tau-bench 
   });
 });
 
-/** A greeting (or the outputs, all in one), the gold actions, a closing line. */
+/** Reply of a turn: a greeting (or all outputs at once), the gold actions, a closing line. */
 function reply(task: GoldTask, turn: number, says: boolean): string {
   if (turn === 0) return says && task.outputs.length > 0 ? task.outputs.join(", ") : "Hello.";
   const action = task.actions[turn - 1];

@@ -1,6 +1,7 @@
-// What real servers answered, against what our fronts answer. Every recorded request is sent to the front with the model that
-// the real server had, and the two replies are compared: status, type, error texts, the fields and their types, and, where
-// the model determines them, the tokens and their logprobs. Where we differ on purpose, a list says why.
+// Replies of real servers, compared with those of our fronts. Every recorded request is sent to the
+// front with the model that the real server had, and the two replies are compared: status, type,
+// error texts, the fields and their types, and, where the model determines them, the tokens and
+// their logprobs. A list explains each deliberate difference.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,20 +19,20 @@ type Probe = {
   readonly path: string;
   /** The request's text, in which `<model>` stands for the model folder. */
   readonly body: string | null;
-  /** -1: no answer. */
+  /** HTTP status; -1 without an answer. */
   readonly status: number;
   readonly type: string | null;
-  /** Cut at 6,000 characters. */
+  /** Truncated at 6,000 characters. */
   readonly reply: string;
 };
 type Reply = { readonly status: number; readonly type: string | null; readonly text: string };
 type Handle = (request: Request) => Promise<Response>;
-/** What differs, in words; empty when nothing does. */
+/** Descriptions of the differences; empty if there are none. */
 type Differences = string[];
 
 const folder = join(committedGoldens("servers"), "model");
 const endTokenId = 1529;
-/** Float32 sums in another order; the largest difference that was measured is 2.7e-5. */
+/** Tolerance for float32 sums in another order; the largest measured difference is 2.7e-5. */
 const logprobTolerance = 1e-3;
 
 let engine: EmbeddedEngine;
@@ -43,14 +44,14 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-/** All recorded requests where `../shared` lies beside the repository, else those that every clone has. */
+/** All recorded requests if `../shared` is beside the repository, else those that every clone has. */
 function probesOf(file: string): readonly Probe[] {
   const recorded = sharedFolder("servers", file) ?? join(committedGoldens("servers"), file);
   const probes = readFileSync(recorded, "utf8")
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Probe);
-  // Without an answer there is nothing to compare: a time limit, or a server that had just died.
+  // Probes without an answer are excluded: a time limit, or a server that had just died.
   return probes.filter(({ status }) => status !== -1);
 }
 
@@ -71,9 +72,9 @@ type Deliberate = Readonly<Record<string, string>>;
 type Server = {
   readonly file: string;
   readonly front: () => Handle;
-  /** Probes with another answer on purpose, and why. */
+  /** Probes whose answer differs deliberately, with the reason. */
   readonly deliberate: Deliberate;
-  /** Pages of which we have a part. */
+  /** Pages that we implement only in part. */
   readonly partial: readonly string[];
 };
 
@@ -130,7 +131,7 @@ describe.each(Object.entries(servers))("the front of %s answers as the server di
     const probes = probesOf(server.file);
     expect(probes.length).toBeGreaterThan(15);
     const found: Record<string, Differences> = {};
-    // In their order: some set what later ones show.
+    // Probes run in order: some set state that later ones show.
     for (const probe of probes) {
       const ours = await replay(handle, probe);
       const differences = compare(probe, ours, server);
@@ -140,7 +141,7 @@ describe.each(Object.entries(servers))("the front of %s answers as the server di
     const deliberate = Object.keys(server.deliberate).filter((name) => names.has(name));
     const unexplained = Object.entries(found).filter(([name]) => !deliberate.includes(name));
     expect(unexplained).toEqual([]);
-    // What no longer differs leaves the list.
+    // Differences that no longer occur must be removed from the list.
     expect(deliberate.filter((name) => found[name] === undefined)).toEqual([]);
   });
 });
@@ -153,7 +154,7 @@ function compare(probe: Probe, ours: Reply, server: Server): Differences {
   if (type === "text/event-stream") return compareStreams(probe, ours, server);
   if (type !== "application/json") return probe.reply === ours.text ? [] : [`"${probe.reply}", ours "${ours.text}"`];
   const theirs = parse(probe.reply.replaceAll("<path>", "<model>"));
-  // The recording cuts long replies off: of those, the status and the type are compared.
+  // The recording truncates long replies: only their status and type are compared.
   return theirs === undefined ? [] : compareValues(theirs, parse(ours.text), { probe, server, path: "" });
 }
 
@@ -171,10 +172,10 @@ function compareStreams(probe: Probe, ours: Reply, server: Server): Differences 
       .trim()
       .split("\n\n")
       .map((frame) => frame.replace(/^data: /, ""))
-      // Those of several completions come as they are sampled.
+      // Frames of several completions arrive in the order of sampling.
       .toSorted((one, other) => sequenceOf(one) - sequenceOf(other)),
   ) as [string[], string[]];
-  // The recording cuts long replies off.
+  // The recording truncates long replies.
   const isCut = frames.at(-1) !== "[DONE]";
   if (isCut) frames.pop();
   if (!isCut && frames.length !== ourFrames.length) return [`${frames.length} frames, ours ${ourFrames.length}`];
@@ -197,7 +198,7 @@ const changing =
 
 function compareValues(theirs: unknown, our: unknown, place: Place): Differences {
   const { path, probe, server } = place;
-  // What is cached depends on what was asked before.
+  // Cached tokens depend on earlier requests.
   if (path.endsWith(".cached_tokens_details")) return [];
   if (path.endsWith(".finish_reason") && isSampled(probe)) return typeOf(theirs) === typeOf(our) ? [] : [path];
   if (typeOf(theirs) !== typeOf(our)) return [`${path} is ${show(theirs)}, ours ${show(our)}`];
@@ -226,14 +227,15 @@ function compareValues(theirs: unknown, our: unknown, place: Place): Differences
   }
   if (typeof theirs === "string" && typeof our === "string") {
     if (isSampled(probe) && !path.endsWith("message") && !path.endsWith("error")) return [];
-    // The long texts about wrong types repeat the request and name files of the server; ours has the sentence in them.
+    // The long texts about wrong types repeat the request and name files of the server; ours
+    // contains their sentence.
     const problem = /'msg': "(.*)"/.exec(our)?.[1];
     if (problem !== undefined && theirs.includes("validation error") && theirs.includes(problem)) return [];
   }
   return [`${path} is ${show(theirs)}, ours ${show(our)}`];
 }
 
-/** Whether chance chose the tokens. */
+/** True if the tokens of a reply were chosen at random. */
 function isSampled({ body }: Probe): boolean {
   const sampling = /"temperature":\s*(-?[\d.e]+|null)/.exec(body ?? "")?.[1];
   return sampling !== "0" && sampling !== "1e-7" && /"(input_ids|text|prompt)"/.test(body ?? "");

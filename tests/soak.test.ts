@@ -1,6 +1,6 @@
-// Many episodes against a server on which everything goes wrong. Whatever happens, every episode ends in exactly one outcome,
-// no token is lost or trained twice, nothing is left running, and memory does not grow. They are played by
-// soak/soak-child.mjs, from dist/.
+// Many episodes against a server on which everything goes wrong. Under all faults every episode
+// ends in exactly one outcome, no token is lost or trained twice, nothing is left running, and
+// memory does not grow. The episodes are run by soak/soak-child.mjs, from dist/.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -10,14 +10,15 @@ import { faultNames } from "../src/testing/index.ts";
 
 const isFull = process.env["FULL"] === "1";
 const tasks = isFull ? 500 : 50;
-/** As a training goes over its tasks again and again. */
+/** Passes over the tasks, as in training. */
 const passes = isFull ? 10 : 1;
 const concurrency = isFull ? 256 : 64;
 const mark = isFull ? 2000 : 100;
 const episodes = tasks * passes * 4;
 /**
- * V8 and the allocator keep what garbage was, and the more, the faster a process has become: by default resident memory grows
- * where our own objects do not, and would hide a leak. docs/scale.md has the figures of both.
+ * V8 and the allocator keep the memory of garbage, and more of it, the faster a process has become:
+ * by default resident memory grows where our own objects do not, and would hide a leak.
+ * docs/scale.md has the figures of both.
  */
 const thrift = { flags: ["--heap-growing-percent=50"], env: { MALLOC_ARENA_MAX: "2" } };
 
@@ -28,7 +29,7 @@ type Report = {
   readonly faults: Readonly<Record<string, number>>;
   readonly load: { readonly running: number; readonly waiting: number };
   readonly totals: { readonly episodesFinished: number };
-  /** Bytes. */
+  /** Resident memory in bytes. */
   readonly marked: number;
   readonly last: number;
 };
@@ -47,7 +48,7 @@ describe("soak", () => {
       expect(report.episodes).toBe(episodes);
       expect(report.totals.episodesFinished).toBe(episodes);
       expect(report.load).toEqual({ running: 0, waiting: 0 });
-      // Every fault was met, and most episodes went on in spite of them.
+      // Every fault occurred, and most episodes continued despite them.
       for (const fault of faultNames) expect(report.faults[fault], fault).toBeGreaterThan(0);
       expect(report.outcomes["completed"]).toBeGreaterThan(episodes / 2);
       if (!isFull) return;
@@ -56,7 +57,7 @@ describe("soak", () => {
       process.stdout.write(
         `soak: ${megabytes} MB resident after ${mark} episodes, ${ratio} times as much at the end\n`,
       );
-      // A leak of a few hundred bytes an episode would be seen.
+      // A leak of a few hundred bytes per episode would be detected.
       expect(last / marked, "resident memory").toBeLessThanOrEqual(1.05);
     },
   );

@@ -18,7 +18,10 @@ async function cliWithCheckout(): Promise<TestCli> {
 const call = { id: "c", name: "create_task", arguments: { user_id: "ann", title: "Tea" }, requestor: "assistant" };
 const made = '{"task_id": "task_1", "title": "Tea", "description": null, "status": "pending"}';
 
-/** As upstream's runner writes it: one trial that leaves the world as it was, one that makes a task nobody asked for, one that broke. */
+/**
+ * A results file as upstream's runner writes it: one trial leaves the world unchanged, one creates
+ * a task that was not requested, one breaks.
+ */
 function resultsFile(rewards: readonly (number | null)[]): {
   readonly info: object;
   readonly tasks: readonly object[];
@@ -98,7 +101,7 @@ describe("eval --from a file of τ²-bench simulations", () => {
         join(cli.folder, name),
         JSON.stringify({ ...resultsFile(rewards), info: { environment_info: { domain_name: domain, policy: "" } } }),
       );
-    // The same task id in both domains is two tasks.
+    // The same task id in two domains denotes two tasks.
     await write("retail.json", "retail", [1, 0]);
     await write("airline.json", "airline", [1, 1]);
     await write("more.json", "airline", [0, 0]);
@@ -107,7 +110,7 @@ describe("eval --from a file of τ²-bench simulations", () => {
     expect(stdout).toMatch(/^ *tau2-bench\/airline +1 +2 +2 +1\.000 +1\.000 +1\.000$/m);
     expect(stdout).toMatch(/^ *tau2-bench\/retail +1 +2 +2 +0\.500 +0\.500 +0\.000$/m);
     expect(stdout).toMatch(/^ *overall +2 +4 +4 +0\.750 +0\.750 +0\.500$/m);
-    // Two results of a domain are further trials of its tasks: 2 of 4, of which 1 pair of 6.
+    // Two files of one domain are further trials of its tasks: 2 of 4, which gives 1 pair of 6.
     const three = await score(cli, "retail.json", "airline.json", "more.json");
     expect(three).toMatch(/^ *tau2-bench\/airline +1 +4 +4 +0\.500 +0\.500 +0\.167 +0\.000 +0\.000$/m);
     expect(three).toMatch(/^ *overall +2 +6 +6 +0\.500 +0\.500 +0\.083 +– +–$/m);

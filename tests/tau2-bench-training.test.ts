@@ -1,5 +1,6 @@
-// τ²-bench on the way to a trainer: telecom with the customer who follows rules and the scripted agent, from the command's functions to
-// rows of every format, to the service that trainers ask, and to the learner. The user acts; nothing that it does is trained.
+// Path from τ²-bench to a trainer: telecom with the rule-following customer and the scripted agent,
+// from the command's functions to rows of every format, to the service that trainers call, and to
+// the learner. The user acts; none of its actions is trained.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,17 +27,17 @@ const telecom = { env: "tau2-bench/telecom", data: data ?? "", user: "rules", va
 type Fields = Readonly<Record<string, unknown>>;
 const ids = (value: unknown): number[] => value as number[];
 const text = (tokens: readonly number[]): string => tokenizer.decode(Uint32Array.from(tokens));
-/** Those whose mask says so; a mask of the end of the tokens, or of all. */
+/** Tokens that the mask selects; the mask covers the end of the tokens, or all. */
 const masked = (tokens: readonly number[], mask: readonly unknown[], isTrained: (one: unknown) => boolean): number[] =>
   tokens.slice(tokens.length - mask.length).filter((_, at) => isTrained(mask[at]));
 const isOne = (one: unknown): boolean => one === 1 || one === true;
 const isLabel = (one: unknown): boolean => one !== -100;
 
-/** Formats of viewers: logs of every episode, which nothing is trained from. */
+/** Formats of viewers: logs of every episode, which are not used for training. */
 const logs: readonly ExportFormatName[] = ["inspect", "atif"];
 const formats = exportFormatNames.filter((name) => !logs.includes(name));
 
-/** The tokens that a trainer learns of each sequence of a row, by how it reads the row. */
+/** The tokens that a trainer learns from each sequence of a row, as it reads the row. */
 const trainedBy: Partial<Record<ExportFormatName, (row: Fields) => number[][]>> = {
   slime: (row) => [masked(ids(row["tokens"]), ids(row["loss_mask"]), isOne)],
   verl: (row) => [masked(ids(row["response_ids"]), ids(row["response_mask"]), isOne)],
@@ -74,7 +75,7 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
   }, 120_000);
   afterAll(() => rm(cwd, { recursive: true }));
 
-  /** What the user called, and what it was answered. */
+  /** Calls of the user, and their results. */
   const userSide = ({ events }: Episode): string[] =>
     events.flatMap((event) => {
       if (event.type === "user-line") return (event.line.calls ?? []).map(({ id }) => `"${id}"`);
@@ -92,7 +93,7 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     const lines = (await readFile(join(cwd, `${format}.jsonl`), "utf8")).split("\n").filter((line) => line !== "");
     const rows = lines.map((line) => JSON.parse(line) as Fields);
     expect(rows).toHaveLength(result!.rows);
-    // Calls of users are in no prompt, and so in no row.
+    // Calls of users are in no prompt, and therefore in no row.
     const callIds = episodes.flatMap(userSide);
     expect(callIds.length).toBeGreaterThan(20);
     for (const line of lines) expect(callIds.filter((id) => line.includes(id))).toEqual([]);
@@ -114,7 +115,7 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     expect(written).not.toContain('"name": "toggle_airplane_mode"');
   });
 
-  /** Messages of both sides as any chat template takes them; the agent's tools alone. */
+  /** Expects messages of both sides that any chat template accepts, and only the agent's tools. */
   function expectMessages(row: Fields): void {
     const names = (JSON.parse(row["tools"] as string) as { function: { name: string } }[]).map(
       (tool) => tool.function.name,

@@ -1,4 +1,5 @@
-// Runs of τ²-bench as upstream's file of simulations: what both sides said, what it cost, and rewards that hold when they are given again.
+// Runs of τ²-bench as upstream's file of simulations: the messages of both sides, the cost, and
+// rewards that can be reproduced.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ const files = new Map([...smallCheckout, ["src/tau2/domains/mock/tools.py", tool
 const paid = { modelCalls: 1, inputTokens: 30, outputTokens: 4, cost: 0.25 };
 const line = (type: "words" | "hang-up", text: string): UserLine => ({ type, text, usage: paid });
 
-/** Makes a task that the solution does not have where it is `busy`; says one word then. */
+/** A scripted agent: creates a task that is not in the solution if `busy`, then says one word. */
 function agentOf(busy: boolean): ChatAgent {
   const call = { id: "c", name: "create_task", argumentsText: '{"user_id": "ann", "title": "Café"}' };
   return {
@@ -112,7 +113,7 @@ describe("exportRun() to tau2", () => {
           { role: "user", content: "Bye. ###STOP###" },
         ],
       });
-      // What it says is what reading and evaluating it gives.
+      // Reading and evaluating the exported file gives the rewards that it states.
       const file = readTau2Results(await readFile(output, "utf8"), output);
       expect(file).toMatchObject({ domain: "mock", isSolo: false });
       const { rescored } = await evaluate({ from: output, data: folder });
@@ -139,7 +140,7 @@ describe("exportRun() to tau2", () => {
       const exported = await exportRun({ runs: out, format: "tau2", output });
       const file = readTau2Results(await readFile(output, "utf8"), output);
       expect(file.isSolo).toBe(true);
-      // Numbers of tasks are not those of upstream's file, whose third one needs a user.
+      // Task numbers are not those of upstream's file, whose third task needs a user.
       expect(file.simulations.length + exported!.leftOut.reduce((sum, { episodes }) => sum + episodes, 0)).toBe(
         played.size,
       );

@@ -1,4 +1,5 @@
-// Who caused a failure in τ²-bench, where both sides hold tools: on conversations that the reference recorded, and on changed ones.
+// Attribution of a failure in τ²-bench, where both sides hold tools: on conversations that the
+// reference recorded, and on changed ones.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -144,7 +145,7 @@ describe.skipIf(folder === null)("faults in τ²-bench (skipped without ../share
               !/^(check|run|can)_/.test(name),
           ),
       );
-      // With a reward of 0 every conversation counts as a failure.
+      // A reward of 0 makes every conversation a failure.
       const tasksOfFile = new Map([[task.id, task]]);
       const simulations = [simulationOf(task, messages)];
       const [run] = await scoreTau2File({ domain: "telecom", isSolo: false, tasks: tasksOfFile, simulations }, folder);

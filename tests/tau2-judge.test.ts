@@ -1,4 +1,5 @@
-// Tasks of τ²-bench that a judge grades, in the loop: what it is asked, what becomes of what it says, and a process that dies.
+// Tasks of τ²-bench that a judge grades, in the loop: its requests, the use of its answers, and a
+// process that dies.
 
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -43,7 +44,7 @@ const verdicts = (...met: readonly unknown[]): string =>
     results: met.map((metExpectation, at) => ({ expectedOutcome: assertions[at], reasoning: "so", metExpectation })),
   });
 
-/** A server that gives these answers, the last one from then on, and the judge that asks it. */
+/** A server that returns these answers, then the last one repeatedly, and the judge that calls it. */
 function judgeOf(...answers: readonly (FakeAnswer | "hangs")[]) {
   const http = fakeServer((_request, { signal }, index) => {
     const answer = answers[index] ?? answers.at(-1)!;

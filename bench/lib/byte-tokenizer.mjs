@@ -1,5 +1,5 @@
-// A tokenizer of one token a byte and one a marker, as far as reading actions needs it: so that a marker can be sampled as the
-// token it is, or spelled out. Not a vocabulary anybody trains with.
+// A tokenizer with one token per byte and one per marker, with the functions that reading actions
+// needs: a marker can be sampled as a special token, or spelled out. Not a vocabulary for training.
 
 /** Ids: 0 ends an action, then the markers, then the bytes. */
 export function byteTokenizer(markers) {

@@ -1,10 +1,11 @@
-// A server that answers /generate with replies prepared before the clock starts, in a process of its own. It looks at a
-// request's `rid` alone, so its cost stays out of what is compared. With `record` it keeps every body for a null client; with
-// `delay` it answers as late as a model would. A reply for "<task>:<turn>" serves every sample of the task; a reply that is
-// `null` never comes.
+// A server that answers /generate with replies prepared before the clock starts, in a process of
+// its own. It reads only a request's `rid`, so its cost stays out of the comparison. With `record`
+// it keeps every body for a null client; with `delay` it answers as late as a model would. A reply
+// for "<task>:<turn>" serves every sample of the task; a reply that is `null` never comes.
 //
-// Parent to child: { type: "load", replies: { "<episode>:<turn>": json }, record, delay: { medianMs, sigma } | null },
-// { type: "bodies" }. Child to parent: { type: "listening", port }, { type: "bodies", bodies: [[key, body], ...] }.
+// Parent to child: { type: "load", replies: { "<episode>:<turn>": json }, record, delay: {
+// medianMs, sigma } | null }, { type: "bodies" }. Child to parent: { type: "listening", port }, {
+// type: "bodies", bodies: [[key, body], ...] }.
 
 import { createServer } from "node:http";
 
@@ -14,7 +15,7 @@ import { requestIdOf } from "../../dist/rollout/episode/sample-turn.js";
 const mostEpisodes = 8192;
 
 const replies = new Map();
-/** Episode ids by the key that requests carry in their place. */
+/** Episode ids by the key that requests carry instead. */
 const episodes = new Map();
 const tasks = new Set();
 let places = 0;
@@ -27,7 +28,7 @@ const server = createServer((request, response) => {
   const chunks = [];
   request.on("data", (chunk) => chunks.push(chunk));
   request.on("end", () => {
-    // What a run asks before its first episode.
+    // Request that a run sends before its first episode.
     if (request.method === "GET") return answer(response, "", '{"weight_version":"1","is_generation":true}');
     const body = Buffer.concat(isRecording ? chunks : endsOf(chunks));
     const key = keyOf(body);
@@ -39,7 +40,10 @@ const server = createServer((request, response) => {
   });
 });
 
-/** Both ends of a body hold its id; copying the rest would take time from whom this server is measured with. */
+/**
+ * Both ends of a body, one of which contains its id; copying the rest would cost CPU time of the
+ * measured client.
+ */
 function endsOf(chunks) {
   return [
     ...chunks.slice(0, 1).map((chunk) => chunk.subarray(0, tail)),
@@ -58,7 +62,7 @@ function drawMs({ medianMs, sigma }) {
   return medianMs * Math.exp(sigma * normal);
 }
 
-/** "<episode>:<turn>" out of the request id, which stands near the end of the body or near its beginning. */
+/** "<episode>:<turn>" from the request id, which is near the end or near the beginning of the body. */
 function keyOf(body) {
   const pattern = /"rid": ?"([^"_]*)_t(\d+)_r\d+"/;
   const match =

@@ -11,7 +11,7 @@ import { textTable } from "../../dist/lib/text.js";
 export function caseTable(sampled, greedy) {
   const rows = sampled.filter(({ scope }) => scope === "case");
   if (rows.length === 0) return [];
-  // Wider than a terminal: read in the log of a check.
+  // Wider than a terminal: the table is read in the log of a check.
   return textTable(
     "case | >n | >sampled | >95 % of gain | >greedily | >95 % of gain",
     rows.map((row) => {

@@ -1,5 +1,5 @@
-// Compiles AssemblyScript in memory, so that benchmarks can compare kernels that are not built: the real sources with one
-// constant changed, or a loop made for the purpose.
+// Compiles AssemblyScript in memory, so that benchmarks can compare kernels that are not built: the
+// real sources with one constant changed, or a loop written for the purpose.
 
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -17,7 +17,7 @@ export function compileKernels(change = (_file, text) => text) {
   });
 }
 
-/** One source that stands for itself. */
+/** Compiles one self-contained source. */
 export function compileSource(text) {
   return compile((name) => (name === "kernels/index.ts" ? text : null));
 }

@@ -1,5 +1,6 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- of windows, not of threads */
-// A thread that encodes: loads the tokenizer once, then answers texts with ids, whose buffer is handed over and not copied.
+// A thread that encodes: loads the tokenizer once, then answers texts with ids, whose buffer is
+// transferred and not copied.
 
 import { parentPort, workerData } from "node:worker_threads";
 

@@ -1,5 +1,5 @@
-// The bookshop with one goal a task, of the kinds in which the shipped models have most to unlearn: what `verify -- learning` trains
-// on. An environment as `--env <file>` takes it.
+// The bookshop with one goal per task, of the kinds in which the shipped models have the most to
+// unlearn: the tasks of `verify -- learning`. An environment for `--env <file>`.
 
 import { bookshopSource } from "../../dist/environments/bookshop/index.js";
 

@@ -1,5 +1,5 @@
-// A training as `train` makes it, from a script: options by their names, the wrong masks of the controls, and what the run found
-// as its result.
+// A training like that of `train`, from a script: options by their names, the wrong masks of the
+// controls, and the findings of the run as its result.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// The smallest MCP server over standard input and output: one tool, which says what it was told.
+// The smallest MCP server over standard input and output: one tool, which echoes its argument.
 
 import { createInterface } from "node:readline";
 

@@ -1,4 +1,5 @@
-// What every benchmark shares: the machine in one line, CPU time, medians and spread, and rows for the table of `loop`.
+// Common parts of all benchmarks: the machine in one line, CPU time, medians and spread, and rows
+// for the table of `loop`.
 
 import { cpus, totalmem } from "node:os";
 
@@ -7,14 +8,18 @@ export function machine() {
   return `${cpus().length} x ${model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
 }
 
-/** Gives rows of the loop's table to the process that asks for them (`bench/loop.mjs`); on its own a benchmark has printed them. */
+/**
+ * Sends rows of the loop's table to the process that collects them (`bench/loop.mjs`); if a
+ * benchmark runs on its own, its printed output is all.
+ */
 export function reportRows(...rows) {
   process.send?.({ type: "rows", rows });
 }
 
 /**
- * Rounds that are played and not counted. Each has about 800 turns; after some 6,000 V8 has compiled what a run of thousands of
- * episodes executes, and the cost of a turn falls no further. Python compiles nothing and is not faster later.
+ * Warm-up rounds, which are not counted. Each has about 800 turns; after some 6,000 V8 has compiled
+ * all code that a run of thousands of episodes executes, and the cost of a turn falls no further.
+ * Python compiles nothing and does not become faster.
  */
 export const warmUpRounds = 8;
 

@@ -1,5 +1,6 @@
-// Episodes whose every reply is prepared, said by a server that knows them: the gold actions of τ-bench retail's test split where
-// ../shared is there, of our bookshop's validation tasks elsewhere and with BENCH_WORLD=bookshop. Shared by the benchmarks of the loop.
+// Episodes in which every reply is prepared and sent by a server that knows it: the gold actions of
+// τ-bench retail's test split if ../shared exists, of our bookshop's validation tasks otherwise and
+// with BENCH_WORLD=bookshop. Shared by the benchmarks of the loop.
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -26,8 +27,8 @@ export const worldName =
   process.env.BENCH_WORLD ?? (existsSync(join(shared, "tau-bench")) ? "tau-bench/retail" : "bookshop");
 
 /**
- * Environment, model folder, tokenizer, renderer and prepared actions of the world; `lookUp`: a call that every episode may make again
- * and again; `settings`: the same as options of a rollout.
+ * Environment, model folder, tokenizer, renderer and prepared actions of the world; `lookUp`: a
+ * call that every episode may repeat; `settings`: the same as options of a rollout.
  */
 export async function loadWorld() {
   process.stderr.write(`episodes of ${worldName}\n`);
@@ -86,14 +87,17 @@ export function callText(name, args) {
   return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 }
 
-/** The gold actions of a task as replies, a greeting before and a closing line behind. A hand-over would end the episode. */
+/**
+ * The gold actions of a task as replies, with a greeting before and a closing line after them. A
+ * hand-over would end the episode.
+ */
 export function goldReplies(task) {
   const handOvers = ["transfer_to_human_agents", "hand_over"];
   const calls = task.actions.filter(({ name }) => !handOvers.includes(name));
   return ["Hello! How can I help you?", ...calls.map(({ name, kwargs }) => callText(name, kwargs)), "All done."];
 }
 
-/** Says the same lines in every episode: opens, answers the greeting, hangs up. */
+/** A user with the same lines in every episode: opens, answers the greeting, hangs up. */
 export const shortUser = {
   name: "scripted",
   create: () => scriptedUser(["Hi, it is about my order.", "Please go on.", stop]),
@@ -130,7 +134,8 @@ export function goldServerReplies({ tasks, taskset, tokenizer }) {
 
 /** Starts the canned server in a process of its own. */
 export async function startServer(replies, { record = true, delay = null } = {}) {
-  // Bodies fly through its memory. V8 would look through all of it every few megabytes, on cores that we measure with.
+  // Bodies pass through its memory quickly. V8 would scan all of it every few megabytes, on cores
+  // that are used for measuring.
   const execArgv = [...process.execArgv, "--heap-growing-percent=1000"];
   const child = fork(fileURLToPath(new URL("./canned-server.mjs", import.meta.url)), { execArgv });
   const once = (type) =>
@@ -158,7 +163,7 @@ export async function startServer(replies, { record = true, delay = null } = {})
   };
 }
 
-/** A client that sends given bodies and reads the replies, and does nothing else. */
+/** A client that only sends given bodies and reads the replies. */
 export function nullClient(pool) {
   return async (body) => {
     const { body: reply } = await pool.request({

@@ -1,5 +1,5 @@
-// Starts the Python stand-in (`bench/python/seed_loop.py`) in a virtual environment below the folder for temporary files, which
-// is made once. Not a benchmark: `python-loop.mjs` is.
+// Starts the Python stand-in (`bench/python/seed_loop.py`) in a virtual environment below the
+// folder for temporary files, which is created once. Not a benchmark: `python-loop.mjs` is.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,10 @@ import { fileURLToPath } from "node:url";
 
 const folder = fileURLToPath(new URL("../python/", import.meta.url));
 
-/** The Python with the packages of `bench/python/requirements.txt`; a sentence that says why not where there is none. */
+/**
+ * Path of the Python with the packages of `bench/python/requirements.txt`; a sentence with the
+ * reason if there is none.
+ */
 export function pythonWithTransformers() {
   const own = process.env.BENCH_PYTHON;
   if (own !== undefined) return { executable: own, problem: null };
@@ -37,7 +40,10 @@ export function pythonWithTransformers() {
   return { executable, problem: null };
 }
 
-/** Plays all episodes of a script once for each call of `run`, and says how many turns and microseconds of CPU that took. */
+/**
+ * Runs all episodes of a script once for each call of `run`, and returns the number of turns and
+ * the CPU microseconds.
+ */
 export async function startPythonLoop(executable, script) {
   const child = spawn(executable, [join(folder, "seed_loop.py"), script], {
     stdio: ["pipe", "pipe", "inherit"],

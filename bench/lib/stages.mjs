@@ -1,5 +1,6 @@
-// What each stage of a turn costs in the process, without a server: the same episodes against an engine that has its results
-// ready, in CPU time of the process; reading that clock adds about a microsecond to each of the single calls.
+// Cost of each stage of a turn in the process, without a server: the same episodes against an
+// engine with prepared results, in CPU time of the process; reading that clock adds about a
+// microsecond to each of the single calls.
 
 import { join } from "node:path";
 
@@ -9,7 +10,7 @@ import { createFileRunStore } from "../../dist/store/index.js";
 import { cpuOf, median, warmUpRounds } from "./measure.mjs";
 import { goldReplies } from "./prepared-episodes.mjs";
 
-/** Rows of name and microseconds a turn; the first one is everything. */
+/** Rows of name and microseconds per turn; the first one is the total. */
 export async function measureStages({ parts: real, tokenizer, plan, tasks, folder, concurrency, rounds }) {
   const parts = { ...real, engine: readyEngine(tokenizer, plan, tasks) };
   const nowhere = { append: async () => {}, appendGroup: async () => {} };
@@ -84,7 +85,7 @@ function readyEngine(tokenizer, plan, tasks) {
   };
 }
 
-/** The parts with a look at the CPU time around their calls. */
+/** The parts, wrapped to measure the CPU time of their calls. */
 function timed(parts, times) {
   const around =
     (name, action) =>

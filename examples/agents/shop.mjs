@@ -1,9 +1,10 @@
-// The common part of the agents of this folder, whatever library they use: a task, one tool, and a check of the answer.
-// `eval --agent-command` starts an agent for every episode, with its task in TRAINABLE_AGENTS_TASK; its last line is its reward.
+// Common part of the agents in this folder, for any library: a task, one tool, and a check of the
+// answer. `eval --agent-command` starts an agent for every episode, with its task in
+// TRAINABLE_AGENTS_TASK; its last line is its reward.
 
 const stock = { "The Hollow Clock": 7, "The Velvet Baker": 3, "The Distant Whale": 12, "The Paper Sailor": 0 };
 
-/** A line of tasks.jsonl; without `eval` the first one. */
+/** Task from a line of tasks.jsonl; without `eval` the first one. */
 export const task = JSON.parse(
   process.env.TRAINABLE_AGENTS_TASK ??
     '{"id": "clock", "question": "How many copies of The Hollow Clock are in stock?", "answer": "7"}',

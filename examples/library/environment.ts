@@ -1,5 +1,5 @@
-// A library to learn from nothing: four kinds of task out of a seeded generator, 600 to train on and 240 held out, which share no
-// number and no title. Its expert is `expert.ts`:
+// A library to learn from scratch: four kinds of task from a seeded generator, 600 to train on and
+// 240 held out, which share no number and no title. Its expert is `expert.ts`:
 //   npx trainable-agents train --env ./examples/library/environment.ts --from-expert ./examples/library/expert.ts
 
 import { defineEnvironment } from "trainable-agents/environments";
@@ -9,7 +9,7 @@ type Library = {
   loans: Record<string, { title: string; days: number; isReserved: boolean }>;
   books: Record<string, { title: string; waiting: string[] }>;
   receipt: string;
-  /** How records shall look at the end, and what the reader has to be told. */
+  /** Expected records at the end, and the facts that the reader has to be given. */
   readonly goal: { readonly after: string; readonly told: string };
 };
 type Split = "train" | "validation";
@@ -22,7 +22,7 @@ const openings =
 const endings =
   "Moon Fox Clock Garden Orchard Piano River Station Thief Violin Whale Castle Engine Ferry Ghost Lantern".split(" ");
 
-/** Draws combinations of a split: those whose parts sum up to a multiple of four are held out. */
+/** Draws combinations of a split: those whose parts add up to a multiple of four are held out. */
 function drawing(split: Split, seed: number) {
   let state = (seed * 2654435761 + (split === "train" ? 1 : 2)) >>> 0;
   const used = new Set<string>();

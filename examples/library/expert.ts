@@ -1,5 +1,6 @@
-// Not a program, but the expert of `environment.ts`, which says how both are run. It reads nothing but the conversation, and forgets the third rule in two of three
-// conversations: a clone of it renews what is reserved, and only rewards can teach it otherwise.
+// Not a program, but the expert of `environment.ts`, which explains how to run both. It reads only
+// the conversation, and forgets the third rule in two of three conversations: a clone of it renews
+// reserved books, and only rewards can teach it otherwise.
 
 import type { Expert } from "trainable-agents";
 
@@ -46,7 +47,8 @@ const expert: Expert = ({ messages, random }) => {
   const [, title, days, state] = record;
   if (/bring back|how long/i.test(request)) return `${title} is due in ${days} days. Anything else?`;
   if (isAgreed) return call("renew", { loan });
-  // What it read comes before what it decides: a small model finds the reason of a decision right before it, or not at all.
+  // The facts it read come before its decision: a small model finds the reason for a decision right
+  // before it, or not at all.
   if (state === "reserved" && !forgets) return `${title} is reserved: I am sorry, I cannot. Anything else?`;
   return `${title} is ${state}: I will renew ${loan}. Do you confirm?`;
 };

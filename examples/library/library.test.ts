@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import library, { kinds } from "./environment.ts";
 import expert from "./expert.ts";
 
-/** Reward of the expert, whose memory is as good as the number says. */
+/** Reward of the expert with the given share of memory. */
 async function rewardOf(task: Task, memory: number): Promise<number | null> {
   const agent: ChatAgent = {
     name: "expert",

@@ -1,29 +1,32 @@
-// NAME, which begins as a desk that moves bookings of tours: three tools, four tasks, a grader. Replace it piece by
-// piece; `npm test` says whether runs and rewards can rely on it.
+// NAME, which starts as a desk that moves bookings of tours: three tools, four tasks, a grader.
+// Replace it piece by piece; `npm test` checks that runs and rewards can rely on it.
 
 import { defineEnvironment } from "trainable-agents/environments";
 
 type Booking = { day: string; people: number };
 
-/** The world of one episode. Plain data; every episode gets a copy of its task's. */
+/** The world of one episode. Plain data; every episode gets a copy from its task. */
 type Desk = {
   bookings: Record<string, Booking>;
   freePlaces: Record<string, number>;
-  /** What is right in the end, and what has to be said. No tool shows it to the policy. */
+  /** Expected state at the end, and the required statement. No tool shows it to the policy. */
   goal: { booking: string; day: string; mustSay: string };
 };
 
-/** Stands for your database or service: give the signal to `fetch`, so that a call ends when nobody waits for it. */
+/**
+ * Stands for your database or service: pass the signal to `fetch`, so that a call ends when its
+ * result is no longer needed.
+ */
 async function loadBooking(desk: Desk, id: string, signal: AbortSignal): Promise<Booking> {
   await Promise.resolve();
   signal.throwIfAborted();
   const booking = desk.bookings[id];
-  // The policy reads "Error: there is no booking X-1", and can try again.
+  // The policy reads this message after "Error: ", and can try again.
   if (booking === undefined) throw new Error(`there is no booking ${id}`);
   return booking;
 }
 
-/** A visitor who wants another day, tells the number when asked, and says yes to that day only. */
+/** A visitor who requests another day, gives the number when asked, and says yes only to that day. */
 const visitor = (booking: string, day: string) => ({
   greetings: ["Hello.", "Good morning."],
   slots: [{ name: "booking", askedBy: ["booking", "number"], answers: [`My booking is ${booking}.`] }],
@@ -95,7 +98,7 @@ export default defineEnvironment<Desk>({
       task("T-22", "Tuesday", { day: "Tuesday", mustSay: "already" }),
     ],
   },
-  // Right means: the booking is where it belongs, and the visitor knows.
+  // Correct: the booking has the requested day, and the visitor has been told.
   grade: ({ state: { bookings, goal }, said }) =>
     bookings[goal.booking]?.day === goal.day && said.some((line) => line.includes(goal.mustSay)) ? 1 : 0,
 });

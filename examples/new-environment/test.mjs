@@ -1,4 +1,4 @@
-// `npm test`: what runs and rewards rely on.
+// `npm test`: properties on which runs and rewards rely.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ test("the environment keeps its contract, and nothing is earned by doing the sam
   );
 });
 
-/** What an episode earns in which these calls are made and this is said. */
+/** Reward of an episode in which these calls are made and these messages are sent. */
 async function play(split, index, { calls, says }) {
   const source = await loadEnvironmentSource({ env });
   const world = await source.open(source.taskset(split).task(index));

@@ -1,5 +1,5 @@
-// `npm run check -- exports`: what package.json offers is exactly the entries of the modules, each is built, written by hand, and
-// can be imported without doing anything.
+// `npm run check -- exports`: package.json offers exactly the entries of the modules, and each is
+// built, written by hand, and importable without side effects.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
@@ -54,7 +54,7 @@ function publicEntries() {
 }
 
 /**
- * A public entry names what passes through it. Only the files of its own module may be let through as they are.
+ * A public entry names its exports. Only files of its own module may be re-exported as a whole.
  *
  * @param {string} entry
  */
@@ -71,7 +71,7 @@ function* foreignReexports(entry) {
 }
 
 /**
- * Importing is all it does: nothing is printed and nothing keeps the process alive.
+ * Imports without side effects: nothing is printed and nothing keeps the process alive.
  *
  * @param {readonly string[]} specifiers
  */

@@ -1,6 +1,7 @@
-// `npm run check -- files`: what every tracked file keeps. Small enough to read in one go, headed by what it is, and free of
-// anything that is true on one machine only: its paths, and the registry it installs from. Objects are written out. And package.json has
-// no script that npm runs when another was requested.
+// `npm run check -- files`: rules for every tracked file. It is small enough to read in one go, has
+// a header that describes it, and contains nothing that is true only on one machine: its paths, and
+// the registry it installs from. Objects are written out. package.json has no script that npm runs
+// when another was requested.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -14,9 +15,12 @@ import { findCoupledScripts, readManifest } from "./manifest.mjs";
 
 const limits = {
   bytes: 1_000_000,
-  /** Weights of a model of ours: a million parameters of two bytes. */
+  /** Weights of a model of ours: a million parameters of two bytes each. */
   weightBytes: 2_500_000,
-  /** Lines of a source file; tables and catalogues, which say so in their header, may be longer. */
+  /**
+   * Lines of a source file; tables and catalogues, which identify themselves in their header, may
+   * be longer.
+   */
   lines: 500,
 };
 
@@ -63,7 +67,8 @@ function* judgeSource(file, text, lines) {
 }
 
 /**
- * Objects are written out: a literal that is spread into another one hides its properties from the compiler's checks.
+ * Objects are written out: a literal that is spread into another hides its properties from the
+ * compiler's checks.
  *
  * @param {string} file
  * @param {string} text
@@ -86,7 +91,8 @@ function findGroups(file, text) {
 }
 
 /**
- * The comment before everything, or before the first thing that is not an import (a contract's own comment heads its file).
+ * The comment at the top, or before the first statement that is not an import (a contract's own
+ * comment heads its file).
  *
  * @param {string} file
  * @param {string} text
@@ -98,7 +104,7 @@ function readHeader(file, text) {
   return comment !== undefined && (first === undefined || comment.start < first.start) ? comment.value : null;
 }
 
-/** Folders whose names mean something on this machine only. */
+/** Folders whose names are meaningful only on this machine. */
 function machinePaths() {
   const parent = dirname(root);
   const paths = [root, homedir(), parent].filter((path) => path !== tmpdir() && basename(path) !== "");

@@ -1,6 +1,7 @@
-// The grammar of comments, a part of `npm run check -- words`: a comment is a sentence or a noun phrase with its head first, so it does not
-// begin with a preposition or a bare question word, and some turns of phrase are refused. How often each is found is held against a
-// budget that may only fall. Not a judgement of style: that is for review.
+// The grammar of comments, a part of `npm run check -- words`: a comment is a sentence or a noun
+// phrase with its head first, so it does not begin with a preposition or a bare question word, and
+// some turns of phrase are refused. The number of matches of each is checked against a budget that
+// may only fall. Not a judgement of style: that is for review.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import { parseSync } from "oxc-parser";
 
 import { root, runCommand } from "../run-command.mjs";
 
-/** Each pattern with what to write instead, and how many comments still match it. */
+/** Each pattern with its replacement, and the number of comments that still match it. */
 export const patterns = [
   {
     name: "begins with Of, As, By, In, With or From",
@@ -76,7 +77,8 @@ export function matching(text) {
 }
 
 /**
- * The comments of a source without their marks; line comments one below the other are one. Directives are none.
+ * The comments of a source without their marks; consecutive line comments are one. Directives are
+ * excluded.
  *
  * @param {string} file
  * @param {string} source

@@ -1,4 +1,4 @@
-// package.json, with the types of what the checks read from it.
+// package.json, with types for the fields that the checks read.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,13 +21,17 @@ export function readManifest() {
   return /** @type {Manifest} */ (JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 }
 
-/** Run by npm itself when a package is packed, published or installed from a folder; nobody types what they belong to. */
+/**
+ * Scripts that npm itself runs when a package is packed, published or installed from a folder; they
+ * are not typed by people.
+ */
 const lifecycleScripts = new Set(["prepack", "postpack", "prepare", "prepublishOnly"]);
 
 /**
- * Scripts that npm runs without being asked: `npm run train` begins with a script "pretrain" and ends with "posttrain".
+ * Scripts that npm runs implicitly: `npm run train` begins with a script "pretrain" and ends with
+ * "posttrain".
  *
- * @param {Readonly<Record<string, unknown>>} scripts Of package.json.
+ * @param {Readonly<Record<string, unknown>>} scripts Scripts of package.json.
  * @returns {Iterable<string>}
  */
 export function* findCoupledScripts(scripts) {

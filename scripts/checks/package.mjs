@@ -1,5 +1,6 @@
-// `npm run check -- package`: what a user gets. The package is packed, installed in an empty folder, run from the command
-// line, and a small program that imports every subpath is type-checked and run there.
+// `npm run check -- package`: the package as users get it. It is packed, installed in an empty
+// folder and run from the command line, and a small program that imports every subpath is
+// type-checked and run there.
 
 import {
   copyFileSync,
@@ -58,7 +59,8 @@ export async function packAndInstall(folder) {
 }
 
 /**
- * Nothing that belongs to the repository, nothing missing, and no dependency that builds or runs anything on install.
+ * Checks that the package contains nothing of the repository, that nothing is missing, and that no
+ * dependency builds or runs anything on install.
  *
  * @param {string} folder
  */
@@ -115,8 +117,8 @@ async function useCommandLine(folder) {
 }
 
 /**
- * The environment of docs/environments.md in a file of the user's: what it imports is found, and what is written lies
- * where the user stands.
+ * The environment of docs/environments.md in a user's file: its imports are found, and output is
+ * written to the user's working folder.
  *
  * @param {string} folder
  */
@@ -133,7 +135,7 @@ async function playOwnEnvironment(folder) {
 }
 
 /**
- * The folder that `init environment` writes: its test passes with what is installed.
+ * The folder that `init environment` writes: its test passes with the installed packages.
  *
  * @param {string} folder
  */
@@ -148,7 +150,7 @@ async function beginEnvironment(folder) {
 /** @param {string} folder */
 async function useLibrary(folder) {
   const { name, exports } = readManifest();
-  // An entry with an optional peer is for who has installed that.
+  // An entry with an optional peer requires that the peer is installed.
   const subpaths = Object.keys(exports).filter(
     (subpath) => subpath !== "./package.json" && modules[subpath.slice(2)]?.peer === undefined,
   );

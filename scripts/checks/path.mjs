@@ -1,6 +1,7 @@
-// `npm run check -- path`: how much code stands between a command and an episode. One canonical rollout runs with V8's coverage, and
-// what it loads and executes is held against budgets, as are the closures of some public entries. Budgets may only fall: a change that
-// needs less lowers them in the same commit.
+// `npm run check -- path`: the amount of code between a command and an episode. One canonical
+// rollout runs with V8's coverage; the code that it loads and executes is compared with budgets, as
+// are the closures of some public entries. Budgets may only fall: a change that needs less lowers
+// them in the same commit.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,10 +11,13 @@ import { fileURLToPath } from "node:url";
 import { root, runCommand } from "../run-command.mjs";
 import { readImports } from "./directions/read-imports.mjs";
 
-/** Of the rollout: files of dist/ that are loaded, and their lines of code; files in which a function runs, and lines that run in functions. */
+/**
+ * Budgets of the rollout: files of dist/ that are loaded, and their lines of code; files in which a
+ * function runs, and lines that run in functions.
+ */
 const rolloutBudgets = { modules: 243, lines: 24_600, entered: 188, executed: 8_960 };
 
-/** Files that an entry loads when it is imported, at most. */
+/** Maximum number of files that an entry loads when it is imported. */
 const closureBudgets = {
   "index.ts": 88,
   "api/view.ts": 133,
@@ -21,13 +25,16 @@ const closureBudgets = {
   "rollout/episode/run-episode.ts": 47,
 };
 
-/** The reading lists of docs/how-it-works.md: one episode, and a rollout, which has the files of the first list besides its own. */
+/**
+ * The reading lists of docs/how-it-works.md: one episode, and a rollout, which adds its own files
+ * to those of the first list.
+ */
 const readingBudgets = [
   { what: "an episode", files: 14, lines: 2600 },
   { what: "a rollout", files: 30, lines: 6500 },
 ];
 
-/** A budget further above the figure than this share of it is to be lowered. */
+/** A budget that exceeds the figure by more than this share of it must be lowered. */
 const slack = 0.03;
 
 const rollout = ["--env", "bookshop", "--engine", "expert", "--tasks", "0", "--group-size", "1", "--write-samples"];
@@ -61,7 +68,10 @@ function* compare(what, figures, budgets) {
   }
 }
 
-/** The lists are numbered through; where one begins, no number stands in the line before. */
+/**
+ * The numbering continues from one list to the next; a list begins at a number whose preceding line
+ * has none.
+ */
 function* judgeReading() {
   const [, page = ""] = readFileSync(join(root, "docs", "how-it-works.md"), "utf8").split("\n## Reading the code\n");
   const lists = page.split(/\n(?!\d)[^\n]*\n\n(?=\d+\. )/).map((list) => [...list.matchAll(/^\d+\. `([^`]+)`/gm)]);
@@ -108,7 +118,7 @@ async function measureRollout() {
 }
 
 /**
- * What V8 reports of a script.
+ * V8's coverage report of a script.
  *
  * @typedef {{ readonly startOffset: number, readonly endOffset: number, readonly count: number }} Range
  * @typedef {{ readonly url: string, readonly functions: readonly { readonly ranges: readonly Range[] }[] }} Script
@@ -116,7 +126,7 @@ async function measureRollout() {
 
 /**
  * @param {string} text
- * @param {readonly { readonly ranges: readonly Range[] }[]} functions As V8 reports them, those within others after them.
+ * @param {readonly { readonly ranges: readonly Range[] }[]} functions Functions in V8's order: nested ones after those that contain them.
  */
 function measureScript(text, functions) {
   const counts = new Int32Array(text.length);

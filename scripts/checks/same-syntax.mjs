@@ -1,5 +1,6 @@
-// `node scripts/checks/same-syntax.mjs <revision>`: whether the sources say the same to a machine as those of an earlier revision. For
-// changes of comments: each file that is in both must have an equal syntax tree. Files of one side only are named.
+// `node scripts/checks/same-syntax.mjs <revision>`: compares the syntax trees of the sources with
+// those of an earlier revision. For changes of comments: each file that exists in both must have an
+// equal syntax tree. Files that exist only in one are named.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +38,7 @@ for (const file of different) process.stdout.write(`  ${file}\n`);
 process.exitCode = different.length === 0 ? 0 : 1;
 
 /**
- * The tree without places, as text.
+ * The tree without positions, as text.
  *
  * @param {string} file
  * @param {string} source

@@ -1,5 +1,6 @@
-// `npm run check -- words`: private words in what others read: exported identifiers, flags and help, texts of the service's
-// OpenAPI document, headings of docs. Comments and prose are for review. The field's words are in CONTRIBUTING.md.
+// `npm run check -- words`: private words in public text: exported identifiers, flags and help,
+// texts of the service's OpenAPI document, headings of docs. Comments and prose are for review. The
+// field's terms are in CONTRIBUTING.md.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +12,11 @@ import { isTest } from "./directions/problems.mjs";
 import { checkGrammar } from "./grammar.mjs";
 import { readSources } from "./read-sources.mjs";
 
-/** What is refused, and what to say instead. At most 30. @type {Readonly<Record<string, string>>} */
+/**
+ * Refused words, and their replacements. At most 30.
+ *
+ * @type {Readonly<Record<string, string>>}
+ */
 export const refused = {
   asked: "requested, sent",
   wanted: "expected, required",
@@ -45,7 +50,7 @@ export const refused = {
   "laid to": "attributed to",
 };
 
-/** The bookshop is a night desk, and says so. */
+/** The bookshop is a night desk and uses that word. */
 const exempt = /^environments\/bookshop\//;
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */

@@ -1,4 +1,5 @@
-// A server against the embedded engine on the same weights: the same prompts, greedy; and the contract of engines.
+// A server against the embedded engine on the same weights: the same prompts, greedy; and the
+// contract of engines.
 
 import { TokenBuffer } from "../../dist/core/index.js";
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
@@ -22,7 +23,7 @@ const plain = {
 let asked = 0;
 
 /**
- * A request of the verification, greedy unless told otherwise.
+ * A request of the verification, greedy by default.
  *
  * @param {ArrayLike<number>} prompt
  * @param {Partial<SampleRequest["sampling"]>} [sampling]
@@ -41,10 +42,10 @@ export function requestOf(prompt, sampling = {}, stopTokenIds = []) {
 }
 
 /**
- * Prompts of growing length out of real conversations.
+ * Prompts of growing length from real conversations.
  *
- * @param {string} folder Of the model.
- * @param {{ readonly count: number, readonly shortest: number, readonly longest: number }} options In tokens.
+ * @param {string} folder Folder of the model.
+ * @param {{ readonly count: number, readonly shortest: number, readonly longest: number }} options Lengths in tokens.
  */
 export async function makePrompts(folder, { count, shortest, longest }) {
   const { tokenizer } = await loadModelFolder(folder);
@@ -58,11 +59,12 @@ export async function makePrompts(folder, { count, shortest, longest }) {
 }
 
 /**
- * Greedy answers and their logprobs by both. Rejects when an answer differs or a logprob by more than the tolerance.
+ * Compares greedy answers and their logprobs. Rejects if an answer differs, or a logprob differs by
+ * more than the tolerance.
  *
  * @param {ServerEngine} engine
  * @param {object} options
- * @param {string} options.folder Of the model that the server serves.
+ * @param {string} options.folder Folder of the model that the server serves.
  * @param {readonly Uint32Array[]} options.prompts
  * @param {number} options.tolerance
  */

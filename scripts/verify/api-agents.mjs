@@ -1,7 +1,9 @@
-// Part of `npm run verify -- gateway`: the agents of examples/agents, as they stand there, with the newest client libraries, evaluated
-// by `eval --agent-command` with a model behind an API. The API is a stand-in: a gateway of ours with a scripted policy, which speaks
-// Chat Completions, Responses and Messages, whole and streamed; once more it has chat completions alone, so that the others are
-// translated. Each client has a folder and a HOME of its own and an emptied environment; those that need a newer Node run on npm's.
+// Part of `npm run verify -- gateway`: the unchanged agents of examples/agents, with the newest
+// client libraries, evaluated by `eval --agent-command` with a model behind an API. The API is a
+// stand-in: a gateway of ours with a scripted policy, which speaks Chat Completions, Responses and
+// Messages, whole and streamed; a second pass offers only chat completions, so that the other
+// dialects are translated. Each client has a folder and a HOME of its own and an emptied
+// environment; those that need a newer Node run on npm's.
 
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:http";
@@ -33,7 +35,7 @@ const agents = ["fetch", "ai-sdk", "openai-agents", "langchain", "claude-code"];
 const key = "stand-in-key-0123456789";
 const trials = 2;
 
-/** @param {string} work A folder for what it writes. @returns {Promise<number>} How many failed. */
+/** @param {string} work A folder for its output. @returns {Promise<number>} Number of failures. */
 export async function verifyApiAgents(work) {
   const folder = await installPackages("verify-api-agents", packages);
   cpSync(join(root, "examples", "agents"), folder, { recursive: true });
@@ -60,7 +62,12 @@ export async function verifyApiAgents(work) {
   return failed;
 }
 
-/** Scripts of packages are not run, so that its program is not where its own name leads. @param {string} folder */
+/**
+ * Links the program of Claude Code: install scripts of packages are not run, so its own command
+ * does not lead to it.
+ *
+ * @param {string} folder
+ */
 function linkClaude(folder) {
   const program = join(folder, "node_modules", "@anthropic-ai", `claude-code-linux-${process.arch}`, "claude");
   if (!existsSync(program))
@@ -126,7 +133,7 @@ async function evaluateAgent(agent, { folder, work, formats, api }) {
 }
 
 /**
- * The stand-in. It takes its key alone, which no program has.
+ * Opens the stand-in. It accepts only its own key, which the programs do not have.
  *
  * @param {string} out @param {string | null} only The one path that it has; `null`: all of the gateway.
  */
@@ -166,7 +173,7 @@ async function openStandIn(out, only) {
   const address = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
     url: `http://127.0.0.1:${address.port}`,
-    /** Since it was last asked. */
+    /** Number since the last call. */
     taken: () => {
       const taken = calls;
       calls = 0;
@@ -186,7 +193,7 @@ const lines = readFileSync(join(root, "examples", "agents", "tasks.jsonl"), "utf
 const questions = lines.map((line) => /** @type {{ question: string }} */ (JSON.parse(line)).question);
 const titles = ["The Hollow Clock", "The Velvet Baker", "The Distant Whale", "The Paper Sailor"];
 
-/** Looks up what the question names, one title a turn, and answers. @param {string} shown */
+/** Looks up the titles in the question, one per turn, and answers. @param {string} shown */
 function answer(shown) {
   const question = questions.find((one) => shown.includes(one)) ?? "";
   const asked = titles.filter((title) => question.includes(title));

@@ -1,6 +1,7 @@
-// `npm run verify -- benches`: every benchmark is started once, briefly, as an outsider starts it: on our own world, without ../shared.
-// The check is that it runs to its end and prints figures; figures of so short a run mean nothing. A benchmark that
-// misses its target on a busy machine has run, too.
+// `npm run verify -- benches`: every benchmark is started once, briefly, as an outsider would start
+// it: on our own world, without ../shared. The check is that it runs to its end and prints figures;
+// figures of so short a run are meaningless. A benchmark that misses its target on a busy machine
+// has run, too.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -11,7 +12,11 @@ import { root } from "../run-command.mjs";
 
 const scratch = mkdtempSync(join(tmpdir(), "benches-"));
 
-/** Parameters of a brief run, or why there is none. @type {Readonly<Record<string, readonly string[] | string>>} */
+/**
+ * Parameters of a brief run, or the reason why there is none.
+ *
+ * @type {Readonly<Record<string, readonly string[] | string>>}
+ */
 const brief = {
   bar: [
     ...[
@@ -89,7 +94,8 @@ function runs(name) {
     },
   );
   const seconds = ((performance.now() - began) / 1000).toFixed(0);
-  // A target that was missed ends with 1 after its figures; what fell over has a stack, or a sentence that begins so.
+  // A missed target ends with 1 after its figures; a crash prints a stack, or a sentence that
+  // begins like this.
   const isWhole = (status === 0 || status === 1) && /\d/.test(stdout) && !/^(?:Cannot|\s+at )/m.test(stdout + stderr);
   process.stdout.write(`${name.padEnd(17)}${isWhole ? "ran" : `FAILED (exit code ${status})`}, ${seconds} s\n`);
   if (!isWhole) process.stdout.write(`${(stdout + stderr).trimEnd().split("\n").slice(-12).join("\n")}\n`);

@@ -1,6 +1,8 @@
-// `npm run verify -- commands`: what README and docs print is run as printed. `npx trainable-agents` in a folder of a user's that has
-// the packed package and nothing else, npm in a fresh clone. What a page runs against SGLang or vLLM finds our servers at the
-// printed addresses; a folder of a downloaded model is the shipped one. What cannot run here is listed with its reason.
+// `npm run verify -- commands`: the commands that README and docs print are run as printed. `npx
+// trainable-agents` runs in a user's folder that has only the packed package, npm in a fresh clone.
+// Commands that a page runs against SGLang or vLLM find our servers at the printed addresses; the
+// folder of a downloaded model is the shipped one. Commands that cannot run here are listed with
+// the reason.
 
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -14,7 +16,11 @@ import { root, runCommand } from "../run-command.mjs";
 const limitMs = 600_000;
 const model = join(root, "models", "bookshop-1m");
 
-/** Why a printed command is not run; the first that fits. @type {readonly (readonly [RegExp, string])[]} */
+/**
+ * Reasons why a printed command is not run; the first match counts.
+ *
+ * @type {readonly (readonly [RegExp, string])[]}
+ */
 const leftOut = [
   [/ eval --from runs\/2026/, ""],
   [/tau2?-bench|trainable_agents\.prepare|--data /, "needs the data of tau-bench"],
@@ -113,7 +119,7 @@ function tell(failures) {
   return failures.length === 0 ? 0 : 1;
 }
 
-/** Those that are run, each once, with our names for what only the reader has. */
+/** Commands that are run, each once, with our names in place of those that only the reader has. */
 function printedCommands() {
   const files = ["README.md", ...readdirSync(join(root, "docs")).map((file) => `docs/${file}`)];
   /** @type {Set<string>} */
@@ -158,7 +164,7 @@ function shell(command, cwd) {
   });
 }
 
-/** Nothing of the npm that runs this. */
+/** Environment without the variables of the npm that runs this. */
 function userEnvironment() {
   const own = Object.entries(process.env).filter(
     ([name]) => !/^npm_(?:lifecycle|package|command)|^INIT_CWD$/i.test(name),
@@ -167,8 +173,8 @@ function userEnvironment() {
 }
 
 /**
- * A command that serves, when it has said its address (`said`); `interrupt` presses Ctrl-C as a terminal does and resolves with
- * the exit code.
+ * Starts a command that serves, and waits for its address (`said`); `interrupt` presses Ctrl-C as a
+ * terminal does and resolves with the exit code.
  *
  * @param {string} command
  * @param {string} cwd
@@ -182,7 +188,7 @@ function serve(command, cwd) {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let isOver = false;
-  // npm ends by the signal where the command under it ends with 0.
+  // npm ends by the signal if the command under it ends with 0.
   /** @type {Promise<number | null>} */
   const ended = new Promise((resolve) => {
     child.once("close", (code, signal) => {
@@ -206,7 +212,7 @@ function serve(command, cwd) {
   });
 }
 
-/** The shipped model behind vLLM's protocol, where the pages expect a server. */
+/** Serves the shipped model over vLLM's protocol, where the pages expect a server. */
 async function vllmFront() {
   const { createVllmFront } = await import("../../dist/testing/index.js");
   const { loadEmbeddedEngine } = await import("../../dist/engines/embedded/index.js");

@@ -1,4 +1,4 @@
-// Judges what another program said of a model against what our own kernels said.
+// Compares another program's results for a model with those of our own kernels.
 
 /**
  * @typedef {object} Answers
@@ -26,7 +26,7 @@ export function compare(reference, { peer, answers }, tolerance) {
       );
     }
     for (const [place, logprob] of logprobs.entries()) {
-      // Not a number where the peer found probability zero: never within a tolerance.
+      // NaN if the peer found probability zero: never within a tolerance.
       const difference = Math.abs(logprob - /** @type {number} */ (answer.logprobs[place]));
       largest = Number.isFinite(difference) ? Math.max(largest, difference) : Infinity;
       sum += difference;

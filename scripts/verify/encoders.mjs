@@ -1,5 +1,6 @@
-// `npm run verify -- encoders`: the modules with which SGLang and vLLM make the prompts of models that have no chat template, out of
-// their wheels, against our encoders, with the vendors' own sentences: random conversations, compared byte for byte.
+// `npm run verify -- encoders`: the modules with which SGLang and vLLM make the prompts of models
+// that have no chat template, taken from their wheels, against our encoders, with the vendors' own
+// sentences: random conversations, compared byte for byte.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +16,7 @@ import { CannotVerify, findUv } from "./python.mjs";
 const work = join(root, "build", "verify", "encoders");
 const oracle = join(root, "scripts", "verify", "encoders", "oracle.py");
 
-/** Where each module comes from; Python 3.11 has wheels of both. */
+/** Wheel of each module; Python 3.11 has wheels of both. */
 const wheels = [
   {
     packageName: "sglang",
@@ -31,7 +32,7 @@ const wheels = [
   },
 ];
 
-/** The module that holds a vendor's sentences, by the model type that config.json names. */
+/** The module that contains a vendor's sentences, by the model type in config.json. */
 const encoders = {
   deepseek_v32: "sglang/srt/entrypoints/openai/encoding_dsv32.py",
   deepseek_v4: "vllm/tokenizers/deepseek_v4_encoding.py",

@@ -1,7 +1,9 @@
-// `npm run verify -- environments`: remote environments against the servers that others wrote: openenv-core's and openenv's scaffolds and worlds on
-// their servers, ors-sdk's server, servers of the official packages of MCP. In each: episodes over a quiet line, over one that fails, and in a run that
-// is killed again and again; every episode has one outcome, nothing that a fault ended is trained, all sessions are closed. And the
-// other way: a server of ours, played by openenv-core's clients, and the conformance tool of MCP on both our sides.
+// `npm run verify -- environments`: remote environments against servers by other authors:
+// openenv-core's and openenv's scaffolds and worlds on their servers, ors-sdk's server, servers of
+// the official packages of MCP. Each is run over a reliable connection, over a faulty one, and in a
+// run that is killed again and again; every episode has one outcome, no episode that a fault ended
+// is trained, all sessions are closed. The reverse direction: openenv-core's clients run against a
+// server of ours, and the conformance tool of MCP runs on both our sides.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -128,7 +130,7 @@ export async function verifyEnvironments({ full = false } = {}) {
           }
         });
         if (name.includes("room for 3")) continue;
-        // Each kill leaves at most two episodes ended.
+        // At most two episodes end between two kills.
         const [kills, groupSize] = full ? [50, 4] : [10, 2];
         await report.check(`${name}: a run that is killed ${kills} times`, async () => {
           if (quiet === null) throw new Error("there is nothing to compare with");
@@ -164,7 +166,8 @@ export async function verifyEnvironments({ full = false } = {}) {
 }
 
 /**
- * What groups of another size give: of a policy that is the same for the same prompt, all episodes of a task are equal.
+ * Expected results for groups of another size: the policy gives the same reply to the same prompt,
+ * so all episodes of a task are equal.
  *
  * @param {Played} quiet
  * @param {number} groupSize

@@ -1,5 +1,6 @@
-// Rows of every format, in every kind of file, and beside them what the samples hold: for the Python tests, which ask the
-// trainers' own libraries to read them. `node export-fixtures.mjs <folder>`, against the build. The same rows every time.
+// Rows of every format, in every kind of file, with the contents of their samples: for the Python
+// tests, in which the trainers' own libraries read them. `node export-fixtures.mjs <folder>`,
+// against the build. The same rows every time.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +23,8 @@ const random = (bound) => {
   return Math.floor((state / 2 ** 32) * bound);
 };
 /**
- * A quarter for each turn but the first, of which nothing is known, and the last, which has the rest.
+ * A quarter for each turn except the first, whose reward is unknown, and the last, which has the
+ * rest.
  * @param {number} turns
  * @param {number} reward
  */
@@ -83,7 +85,7 @@ function makeEpisode(groupIndex, sampleIndex) {
         ? { role: "tool", content: "found", name: "find", callId: call.id }
         : { role: "user", content: `answer ${index}` },
     );
-    // A third of the histories is rewritten: another branch.
+    // A third of the histories are rewritten, which makes another branch.
     if (random(3) === 0) recorder.rewrite(ids(8), "fixture");
     else recorder.extend(ids(1 + random(6)));
   }
@@ -126,7 +128,7 @@ const groups = Array.from({ length: 8 }, (_, groupIndex) => ({
 }));
 mkdirSync(folder, { recursive: true });
 /**
- * Experts of three layers, two a token: the token's place and its id say which.
+ * Experts of three layers, two per token, derived from the token's position and id.
  * @param {Uint32Array} tokens
  */
 const expertsOf = (tokens) =>

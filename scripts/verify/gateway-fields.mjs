@@ -1,8 +1,9 @@
-// The fields of requests as the client libraries of OpenAI and Anthropic type them: read out of the declarations of installed
-// packages, and compared with those that the table of the gateway's dialects was written for. A field that is new there has no row
-// yet, and the gateway only counts it.
+// The fields of requests as typed by the client libraries of OpenAI and Anthropic: read from the
+// declarations of installed packages, and compared with those for which the table of the gateway's
+// dialects was written. A new field has no row yet, and the gateway only counts it.
 //
-// `node scripts/verify/gateway-fields.mjs <folder>` compares the packages of a folder; `--write` records them.
+// `node scripts/verify/gateway-fields.mjs <folder>` compares the packages of a folder; `--write`
+// records them.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ import { root } from "../run-command.mjs";
 
 const recordedFile = join("tests", "goldens", "gateway", "client-fields.json");
 
-/** Where the fields of each dialect are declared; of some fields, what they hold. */
+/** Declarations of each dialect's fields; for some fields, the declarations of their contents. */
 const openai = {
   chat: "openai/resources/chat/completions/completions.d.ts",
   completions: "openai/resources/completions.d.ts",
@@ -24,7 +25,11 @@ const anthropic = {
   beta: "@anthropic-ai/sdk/resources/beta/messages/messages.d.ts",
 };
 
-/** File, type, and the field whose fields these are. @type {Readonly<Record<string, readonly (readonly [string, string, string?])[]>>} */
+/**
+ * File, type, and the field to which these fields belong.
+ *
+ * @type {Readonly<Record<string, readonly (readonly [string, string, string?])[]>>}
+ */
 const sources = {
   chat: [
     [openai.chat, "ChatCompletionCreateParamsBase"],
@@ -81,7 +86,7 @@ export function fieldsOf(declarations, type) {
     );
   }
   const rest = declarations.slice(start.index + start[0].length);
-  // Members stand one level deep, what they hold deeper, and the end in the first column.
+  // Members are indented by one level, their contents more, and the end is in the first column.
   const body = rest.slice(0, rest.search(/^\}/m)).replaceAll(/\/\*[^]*?\*\//g, "");
   const names = [...body.matchAll(/^ {4}(?:readonly )?(\w+)\??:/gm)].map(([, name = ""]) => name);
   if (names.length === 0) throw new Error(`Cannot read the type "${type}": no field of it was found.`);
@@ -94,8 +99,10 @@ export function recordedFields() {
 }
 
 /**
- * Prints one line, and what differs. @param {string} folder
- * @returns {number} How many dialects differ.
+ * Prints one line, and the differences.
+ *
+ * @param {string} folder
+ * @returns {number} Number of dialects that differ.
  */
 export function verifyFields(folder) {
   const [found, recorded] = [clientFields(folder), recordedFields()];

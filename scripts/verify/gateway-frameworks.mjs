@@ -1,5 +1,6 @@
-// Agent frameworks as clients of the gateway, beside the client libraries of `gateway.mjs`: each has packages of its own, because they
-// demand different versions of the same ones, and those that need a newer Node run on npm's `node` package.
+// Agent frameworks as clients of the gateway, in addition to the client libraries of `gateway.mjs`:
+// each has packages of its own, because they require different versions of the same ones, and those
+// that need a newer Node run on npm's `node` package.
 
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -10,8 +11,9 @@ import { installPackages } from "./npm.mjs";
 import { makeEnvironment, versionOf } from "./python.mjs";
 
 /**
- * A program in `gateway-clients`, the command that runs it and the folder in which it runs. `leastCalls`: of tools, where the client
- * shows their results so that the scripted policy cannot read them.
+ * A program in `gateway-clients`, the command that runs it and its working folder. `leastCalls`:
+ * minimum tool calls, lower if the client shows results in a form that the scripted policy cannot
+ * read.
  *
  * @typedef {{ name: string, command: string, program: string, more: readonly string[], folder: string, leastCalls?: number }} Client
  */
@@ -24,7 +26,7 @@ const langGraph = {
 };
 const mastra = { "@ai-sdk/openai-compatible": "3.0.92", "@mastra/core": "1.71.0", zod: "4.6.7" };
 
-/** Python's: name, program, the package whose version is shown, what is installed. */
+/** Python clients: name, program, the package whose version is shown, installed packages. */
 const inPython = /** @type {const} */ ([
   ["litellm", "litellm_chat.py", "litellm", ["litellm==1.110.2"]],
   ["Pydantic AI", "pydantic_ai_agent.py", "pydantic-ai-slim", ["pydantic-ai-slim[openai]==2.68.0"]],

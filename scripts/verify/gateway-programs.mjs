@@ -1,5 +1,6 @@
-// Coding programs of others against the gateway: headless, with a HOME and an environment of their own, in an empty folder, before a
-// policy that calls three of the program's own tools and then says that it is done. A context of 65,536 tokens.
+// External coding programs against the gateway: headless, with a HOME and an environment of their
+// own, in an empty folder, with a policy that calls three of the program's own tools and then says
+// that it is done. A context of 65,536 tokens.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -45,7 +46,7 @@ const programs = {
   },
 };
 
-/** The tool by which each program runs a command, and what it is called with. */
+/** The tool by which each program runs a command, and its arguments. */
 const shells = {
   exec_command: (/** @type {string} */ cmd) => ({ cmd }),
   run_shell_command: (/** @type {string} */ command) => ({ command, description: "a step", is_background: false }),
@@ -55,7 +56,7 @@ const shells = {
 /**
  * @param {string} folder Where they are installed.
  * @param {string} work
- * @returns {Promise<number>} How many failed.
+ * @returns {Promise<number>} Number of failures.
  */
 export async function verifyPrograms(folder, work) {
   const running = await gateway({

@@ -1,6 +1,7 @@
-// A tester of OpenAI-compatible servers that we did not write (a Go module, MIT), on the gateway with a policy that does as it is told.
-// What it must pass, and what is refused by design, are lists: a verdict that is another one fails, whichever way. Without Go, or
-// where the module cannot be had, it is left out with one line. Part of `npm run verify -- gateway`.
+// A third-party tester of OpenAI-compatible servers (a Go module, MIT), on the gateway with an
+// obedient policy. Lists state which checks must pass, and which are refused by design: any other
+// verdict fails, in either direction. Without Go, or if the module cannot be downloaded, it is
+// skipped with one line. Part of `npm run verify -- gateway`.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -26,7 +27,11 @@ const passes = [
 ];
 const needsGrammar = "needs an engine with a grammar";
 const endpoint = "answers are kept to be continued, and not to be read again";
-/** Refused, and why. @type {Readonly<Record<string, string>>} */
+/**
+ * Checks that are refused by design, with the reason.
+ *
+ * @type {Readonly<Record<string, string>>}
+ */
 const byDesign = {
   "chat.tool_call.required": needsGrammar,
   "chat.structured.json_schema": needsGrammar,
@@ -40,7 +45,7 @@ const byDesign = {
   "responses.conversations": endpoint,
 };
 
-/** In YAML, of which JSON is a part. */
+/** Settings in YAML, of which JSON is a subset. */
 const settings = {
   "endpoints.yaml": {
     base_url: "http://127.0.0.1:1",
@@ -71,7 +76,7 @@ const settings = {
   },
 };
 
-/** @param {string} work A folder for what it writes. @returns {Promise<number>} How many verdicts are not as they must be. */
+/** @param {string} work A folder for its output. @returns {Promise<number>} Number of unexpected verdicts. */
 export async function verifyTester(work) {
   const tester = installTester();
   if (tester === null) return 0;
@@ -125,7 +130,7 @@ function verdictsIn(reports) {
   return new Map(results.map(({ TestID, CompatStatus }) => [TestID, CompatStatus]));
 }
 
-/** The program, installed below build/; `null` after a line that says why there is none. */
+/** Installs the program below build/; `null` after a line with the reason if that fails. */
 function installTester() {
   const folder = join(root, "build", "verify-gateway-tester");
   const program = join(
@@ -145,7 +150,7 @@ function installTester() {
   return null;
 }
 
-/** Says what the tester tells it to say, adds with its tool, and remembers codes. */
+/** Says what the tester requests, adds with its tool, and remembers codes. */
 function obedientEngine() {
   const tokenizer = createReadableTokenizer();
   return createScriptedEngine({

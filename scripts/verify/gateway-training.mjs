@@ -1,7 +1,9 @@
-// `npm run verify -- gateway-training`: an outside agent program, a process of its own that knows an address and keys, learns
-// through the gateway; beside it the built-in loop, on the same tasks with the same seeds. The learner is that of `train`, and
-// learns from what the gateway's run folder holds. Each row must be the built-in loop's, token for token and logprob for logprob,
-// and so must the weights; both must learn, and the gain on held-out tasks must lie in the interval of the built-in loop's.
+// `npm run verify -- gateway-training`: an external agent program, a process of its own that knows
+// an address and keys, learns through the gateway; for comparison the built-in loop learns on the
+// same tasks with the same seeds. The learner is that of `train`, and learns from the contents of
+// the gateway's run folder. Each row must equal the built-in loop's, token for token and logprob
+// for logprob, and so must the weights; both must learn, and the gain on held-out tasks must lie in
+// the interval of the built-in loop's.
 
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -23,8 +25,9 @@ import { createReport } from "./report.mjs";
 /** @typedef {{ readonly reward: number | null, readonly tokens: number, readonly rows: string, readonly logprobs: string }} Recorded */
 
 /**
- * A program that speaks Chat Completions is told of no format errors: what is not read as a call is text, and its user hears it.
- * The built-in loop that it is compared with does so too. Everything else is as by default.
+ * A program that speaks Chat Completions is not informed of format errors: text that is not read as
+ * a call stays text, and its user receives it. The built-in loop for comparison does the same. All
+ * other settings are the defaults.
  */
 const asOutside = createToolCalling({
   problemPolicy: {
@@ -109,7 +112,7 @@ export async function verifyGatewayTraining({ full, model }) {
 }
 
 /**
- * As `train` does it, with episodes of `makeRunner`.
+ * Trains as `train` does, with episodes of `makeRunner`.
  *
  * @param {string} name
  * @param {{ model: string, work: string, strategy?: AgentStrategy, makeRunner: MakeRunner }} parts
@@ -137,7 +140,7 @@ async function train(name, { work, makeRunner, ...parts }) {
 }
 
 /**
- * A runner that keeps of each episode its reward, and digests of its rows.
+ * A runner that keeps the reward of each episode, and digests of its rows.
  *
  * @param {MakeRunner} makeRunner
  */
@@ -208,7 +211,7 @@ function within(outside, builtIn) {
 }
 
 /**
- * Which of the held-out tasks pass, by id.
+ * Held-out tasks that pass, by id.
  *
  * @param {string} model
  * @param {string} out

@@ -1,6 +1,7 @@
-// `npm run verify -- gateway`: real client libraries run bookshop tasks through the gateway, whole and streamed, with the scripted
-// expert as the policy. Every prompt and action that the engine saw must stand in the rows, once; nothing is encoded again; every
-// client's conversation is one append-only trajectory. Clients have a folder and a HOME of their own and an emptied environment.
+// `npm run verify -- gateway`: real client libraries run bookshop tasks through the gateway, whole
+// and streamed, with the scripted expert as the policy. Every prompt and action that the engine saw
+// must occur in the rows, once; nothing is encoded again; every client's conversation is one
+// append-only trajectory. Clients have a folder and a HOME of their own and an emptied environment.
 
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -43,7 +44,11 @@ const packages = {
 };
 const pythonPackages = ["openai==3.57.0", "anthropic==2.14.0"];
 
-/** Name, program, and what follows address and mode. @type {readonly (readonly [string, string, ...string[]])[]} */
+/**
+ * Name, program, and further arguments after address and mode.
+ *
+ * @type {readonly (readonly [string, string, ...string[]])[]}
+ */
 const clients = [
   ["openai, Chat", "openai-chat.mjs"],
   ["openai, Responses", "openai-responses.mjs"],
@@ -60,9 +65,9 @@ const clients = [
   ["anthropic for Python", "anthropic_messages.py"],
 ];
 
-/** Of one client program. */
+/** Time limit of one client program. */
 const limitMs = 60_000;
-/** Fewer calls of tools would show little. */
+/** Minimum number of tool calls; fewer would show little. */
 const leastCalls = 3;
 const mostTasks = 4;
 
@@ -93,7 +98,7 @@ export async function verifyGateway({ full }) {
     /** @type {readonly import("./gateway-frameworks.mjs").Client[]} */
     const all = [...libraries, ...(await installFrameworks())];
     const conversations = all.flatMap((client) => ["whole", "streamed"].map((mode) => ({ client, mode })));
-    // A task that is done with fewer calls is followed by another.
+    // A task that ends with fewer calls is followed by another.
     for (const { client, mode } of conversations) {
       for (let tries = 1; ; tries++) {
         const outcome = await playTask({ client, mode, index: task++ }, { running, names });
@@ -153,14 +158,15 @@ async function playTask({ client, mode, index }, { running, names }) {
 }
 
 /**
- * The programs of docs/gateway.md, before a policy that looks at the weather once where it has a tool for that.
+ * Runs the programs of docs/gateway.md, with a policy that checks the weather once if it has a tool
+ * for that.
  *
  * @param {string} folder @param {string} python @param {string} work
  */
 async function runSnippets(folder, python, work) {
   const page = readFileSync(join(root, "docs", "gateway.md"), "utf8");
   const all = [...page.matchAll(/^```(js|python)\n([^]*?)^```$/gm)];
-  // One that is in the gateway's own process is a part of a program.
+  // A snippet that runs in the gateway's own process is only a part of a program.
   const snippets = all
     .map(([, language = "", code = ""]) => ({ language, code }))
     .filter(({ code }) => !code.includes('from "trainable-agents'));
@@ -198,7 +204,7 @@ async function runSnippets(folder, python, work) {
   return failed + 1;
 }
 
-/** The expert, and every prompt and action. */
+/** The expert's engine, which records every prompt and action. */
 function recordingEngine() {
   const expert = createExpertEngine({ tokenizer: createReadableTokenizer(), noise: 0 });
   /** @type {{ prompt: string, action: string }[]} */
@@ -217,7 +223,7 @@ function recordingEngine() {
   return { engine, sampled };
 }
 
-/** One bookshop task behind HTTP. @param {number} index */
+/** Opens one bookshop task over HTTP. @param {number} index */
 async function openWorld(index) {
   const source = bookshopSource();
   const task = source.taskset("validation").task(index);
@@ -316,7 +322,7 @@ async function rowViolations(folder, sampled, names) {
       if (times === 0) violations.push(`${name}: turn ${index} is not what the engine saw and sampled.`);
       left.set(key, times - 1);
     }
-    // Throws when a token would be lost or trained twice.
+    // Throws if a token would be lost or trained twice.
     const { samples } = episodeSamples(episode);
     if (samples.length !== 1) violations.push(`${name}: ${samples.length} rows, expected one.`);
   }

@@ -1,6 +1,7 @@
-// Our engine around llama.cpp against our own engine, on one model: the contract's checks, and the same prompts sampled by both.
-// Greedy answers must be equal, and logprobs of the same tokens within the tolerance; at temperature 1 both draw from one seed
-// with one code, so that answers part only where the arithmetic decides.
+// Our engine around llama.cpp against our own engine, on one model: the contract's checks, and the
+// same prompts sampled by both. Greedy answers must be equal, and logprobs of the same tokens
+// within the tolerance; at temperature 1 both draw from one seed with the same code, so answers
+// diverge only where floating-point rounding decides.
 
 import { TokenBuffer } from "../../dist/core/index.js";
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
@@ -18,7 +19,7 @@ const maxNewTokens = 32;
  * @param {number} given.tolerance Largest difference of a logprob.
  */
 export async function compareEngines({ reference, modelPath, library, tolerance }) {
-  // Its cache holds keys and values in 16 bits unless it is told otherwise.
+  // Its cache holds keys and values in 16 bits by default.
   const open = () =>
     createLlamaCppEngine({
       modelPath,
@@ -89,7 +90,7 @@ export async function compareEngines({ reference, modelPath, library, tolerance 
 }
 
 /**
- * Rejects with the first check that does not hold.
+ * Rejects with the first check that fails.
  *
  * @param {() => Promise<import("../../dist/engines/llama-cpp/index.js").LlamaCppEngine>} open
  * @param {readonly number[]} promptIds

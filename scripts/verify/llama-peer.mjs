@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /**
- * What is used of node-llama-cpp.
+ * The part of node-llama-cpp's interface that is used.
  *
  * @typedef {{ next?: { probabilities: Map<number, number> } } | undefined} Evaluated
  * @typedef {{ controlledEvaluate(tokens: readonly unknown[]): Promise<Evaluated[]> }} Sequence
@@ -29,7 +29,7 @@ const asked = { generateNext: { probabilities: true } };
 /** @type {unknown[]} */
 const answers = [];
 for (const { ids, first, greedy } of reference.cases) {
-  // Its cache holds keys and values in 16 bits unless it is told otherwise.
+  // Its cache holds keys and values in 16 bits by default.
   const context = await model.createContext({
     contextSize: 2048,
     sequences: 1,

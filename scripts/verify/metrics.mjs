@@ -1,6 +1,7 @@
-// `npm run verify -- metrics`: the curves of a rollout, killed in the middle and resumed, and of a training, continued, as W&B's own program, an MLflow
-// server and a trackio server have them; logs of inspect and ATIF as the programs of those formats read them. All from PyPI, on 127.0.0.1, with a home of
-// their own and nothing of this shell's environment.
+// `npm run verify -- metrics`: the curves of a rollout, killed in the middle and resumed, and of a
+// training, continued, as stored by W&B's own program, an MLflow server and a trackio server; logs
+// of inspect and ATIF as read by the programs of those formats. All from PyPI, on 127.0.0.1, with a
+// home of their own and nothing of this shell's environment.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -101,7 +102,7 @@ export async function verifyMetrics() {
 }
 
 /**
- * What `export` writes for inspect and Harbor, read by their packages.
+ * Checks the logs that `export` writes for inspect and Harbor, read by their packages.
  *
  * @param {string} work
  * @param {{ env: Record<string, string>, check: (name: string, holds: boolean, found: unknown) => void }} options
@@ -164,7 +165,11 @@ function isRising(steps) {
   return steps.length > 2 && steps.every((step, at) => at === 0 || step > (steps[at - 1] ?? 0));
 }
 
-/** Whether two curves say the same where both have a step. @typedef {{ step: number, value: number }[]} Curve @param {Curve} a @param {Curve} b */
+/**
+ * True if two curves agree at the steps that both have.
+ *
+ * @typedef {{ step: number, value: number }[]} Curve @param {Curve} a @param {Curve} b
+ */
 function agree(a, b) {
   const known = new Map(b.map(({ step, value }) => [step, value]));
   return a.every(({ step, value }) => Math.abs((known.get(step) ?? value) - value) < 1e-9);
@@ -192,7 +197,7 @@ export function freePort() {
 }
 
 /**
- * Starts a server and waits for what it says when it is there.
+ * Starts a server and waits for the output that announces that it is ready.
  *
  * @param {string} program
  * @param {readonly string[]} argv

@@ -1,5 +1,6 @@
-// `npm run verify -- node`: other Nodes, from npm's own package of them. The oldest that is refused says what it needs, as a
-// program and in every script; the whole suite passes on the newer ones.
+// `npm run verify -- node`: other Node versions, from npm's own package of them. The oldest that is
+// refused states the required version, as a program and in every script; the whole suite passes on
+// the newer ones.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -19,7 +20,7 @@ export async function verifyNode() {
     const node = installNode(release);
     process.stdout.write(`\nnpm test on Node ${versionOf(node)}\n`);
     const path = `${dirname(node)}${delimiter}${process.env["PATH"] ?? ""}`;
-    // Processes that tests start are of the same Node, because they start their own.
+    // Processes that tests start use the same Node, because they start their own executable.
     const { status } = spawnSync(node, [join(root, "scripts", "test.mjs")], {
       cwd: root,
       stdio: "inherit",

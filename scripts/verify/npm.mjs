@@ -6,7 +6,11 @@ import { join } from "node:path";
 import { root, runAttached } from "../run-command.mjs";
 import { CannotVerify } from "./python.mjs";
 
-/** The folder that has them; prints their versions. @param {string} name @param {Readonly<Record<string, string>>} wanted */
+/**
+ * Path of the folder with the packages; prints their versions.
+ *
+ * @param {string} name @param {Readonly<Record<string, string>>} wanted
+ */
 export async function installPackages(name, wanted) {
   const folder = join(root, "build", name);
   mkdirSync(folder, { recursive: true });

@@ -1,5 +1,6 @@
-// The outside program of `npm run verify -- gateway-training`, as what runs the episodes of a training: a gateway on a socket, and the
-// program of examples/ before it, which gets the keys of its sessions and answers with their rewards.
+// The external program of `npm run verify -- gateway-training`, as the runner of a training's
+// episodes: a gateway on a socket, and in front of it the program of examples/, which gets the keys
+// of its sessions and answers with their rewards.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -17,11 +18,11 @@ import { root } from "../run-command.mjs";
 /** @typedef {typeof episodeRunner} MakeRunner */
 
 /**
- * A gateway on a socket, and the program before it. Each episode is a session; its reward is what the program says, and its rows
- * are what the run folder holds of it.
+ * Starts a gateway on a socket, and the program in front of it. Each episode is a session; the
+ * program reports its reward, and its rows come from the run folder.
  *
  * @param {string} folder
- * @param {{ groupSize: number }} options Of a training; evaluations have groups of one.
+ * @param {{ groupSize: number }} options Group size of a training; evaluations have groups of one.
  */
 export async function startGateway(folder, { groupSize }) {
   const manifest = /** @type {Map<string, never>} */ (new Map([["format", 2]]));
@@ -79,7 +80,11 @@ export async function startGateway(folder, { groupSize }) {
   };
 }
 
-/** The program of examples/, with nothing in its environment but an address. @param {string} address */
+/**
+ * The program of examples/, with only an address in its environment.
+ *
+ * @param {string} address
+ */
 function startProgram(address) {
   /** @type {Map<string, { resolve: (grade: Grade) => void, reject: (error: Error) => void }>} */
   const playing = new Map();
@@ -112,7 +117,7 @@ function startProgram(address) {
 }
 
 /**
- * The evaluations before and after have the same names.
+ * A name made unique, because the evaluations before and after have the same names.
  *
  * @param {string} name
  * @param {{ has(name: string): boolean }} used

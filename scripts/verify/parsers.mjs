@@ -1,6 +1,7 @@
-// `npm run verify -- parsers`: SGLang's own detectors and reasoning parsers, out of its wheel, against ours: every golden vector,
-// and random texts for each name; vLLM's tool parsers for the names that only vLLM has. Some texts are streamed, cut at every place: our readings must be those of the whole text; where the
-// server's own are not, the table counts it.
+// `npm run verify -- parsers`: SGLang's own detectors and reasoning parsers, from its wheel,
+// against ours: every golden vector, and random texts for each name; vLLM's tool parsers for the
+// names that only vLLM has. Some texts are streamed, cut at every position: our readings must equal
+// those of the whole text; the table counts where the server's own do not.
 
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -25,7 +26,7 @@ import { toolsets } from "./parsers/tools.mjs";
 import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 
 const version = "0.5.23";
-/** Packages that the detectors import; stand-ins take the place of all other parts of the server. */
+/** Packages that the detectors import; stand-ins replace all other parts of the server. */
 const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy"]; // prettier-ignore
 const vllm = { packageName: "vllm", version: "0.33.0", paths: ["vllm/tool_parsers/", "vllm/utils/"] };
 
@@ -103,7 +104,7 @@ function wheelVersion(wheel) {
     ?.slice("sglang-".length, -".dist-info".length);
 }
 
-/** The vectors of every clone, and those of ../shared where there are any. */
+/** Runs the vectors of every clone, and those of ../shared if present. */
 function playVectors() {
   const folders = [join(root, "tests", "goldens", "parsers"), join(root, "..", "shared", `parsers-${version}`)];
   return folders
@@ -172,11 +173,11 @@ function playRandom(there, count, streamed) {
   return [...tools, ...reasoning];
 }
 
-/** A text that is longer is not streamed character by character. */
+/** A longer text is not streamed character by character. */
 const shortText = 200;
 
 /**
- * The first requests with the places at which their texts are cut.
+ * The first requests with the positions at which their texts are cut.
  *
  * @template {Request} R
  * @param {readonly R[]} requests
@@ -203,7 +204,7 @@ const seedOf = (name) =>
   Array.from(name).reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0, 7);
 
 /**
- * Texts for the names that only vLLM has. It streams by tokens, so nothing is streamed.
+ * Runs texts for the names that only vLLM has. vLLM streams by tokens, so nothing is streamed.
  *
  * @param {Names} elsewhere
  * @param {number} count
@@ -238,7 +239,12 @@ function missingNames(there, elsewhere) {
   ];
 }
 
-/** The difference between the two readings, as text; `null`: they are equal, or the server did not finish. @param {Request} request @param {Answer} answer */
+/**
+ * The difference between the two readings, as text; `null` if they are equal, or the server did not
+ * finish.
+ *
+ * @param {Request} request @param {Answer} answer
+ */
 function compare(request, answer) {
   if (answer.out_of_time === true) return null;
   const own = read(request);
@@ -252,7 +258,7 @@ function compare(request, answer) {
   return null;
 }
 
-/** vLLM numbers no calls, and has no quick test. @param {object} expected */
+/** vLLM does not number calls, and has no quick test. @param {object} expected */
 function vllmReading(expected) {
   if (!("calls" in expected) || !Array.isArray(expected.calls)) return { expected };
   const calls = /** @type {readonly { name: string, parameters: string }[]} */ (expected.calls);
@@ -310,7 +316,7 @@ function read(request) {
 }
 
 /**
- * What deltas join to, where it is not what was read; `null`: it is.
+ * Joined deltas if they differ from the parse; `null` if they agree.
  *
  * @param {readonly import("../../dist/parsers/index.js").ParseDelta[]} deltas
  * @param {{ readonly content: string, readonly calls: readonly { readonly name: string | null, readonly parameters: string }[] }} parse
@@ -331,7 +337,7 @@ function misshown(deltas, { content, calls }) {
     : `shown was ${sorted([text, shown])}, read ${sorted(expected)}`;
 }
 
-/** JSON with the keys of objects in order. @param {unknown} value */
+/** JSON with the keys of objects sorted. @param {unknown} value */
 const sorted = (value) => JSON.stringify(value, inOrder);
 
 /** @param {string} _ @param {unknown} value @returns {unknown} */

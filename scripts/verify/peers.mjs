@@ -1,5 +1,6 @@
-// `npm run verify -- transformers|llama-cpp`: another program reads a model of ours, and must say the same of real prompts.
-// With --write the outcome is put into the model's folder, with the SHA-256 of the weights that it is true of.
+// `npm run verify -- transformers|llama-cpp`: another program reads a model of ours, and must give
+// the same results for real prompts. --write stores the outcome in the model's folder, with the
+// SHA-256 of the weights to which it applies.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +13,7 @@ import { root } from "../run-command.mjs";
 import { compare } from "./compare.mjs";
 import { makeReference } from "./reference.mjs";
 
-/** What is compared with, exactly. */
+/** Exact versions of the programs that are compared. */
 const pinned = { transformers: "5.23.0", torch: "2.13.0", nodeLlamaCpp: "3.22.1" };
 const work = join(root, "build", "verify");
 
@@ -66,7 +67,7 @@ function makeEnvironment() {
   return python;
 }
 
-/** The folder that has node-llama-cpp. */
+/** Installs node-llama-cpp; returns its folder. */
 export function installLlama() {
   const install = join(work, "llama-cpp");
   mkdirSync(install, { recursive: true });
@@ -74,7 +75,8 @@ export function installLlama() {
   writeFileSync(join(install, "package.json"), '{ "private": true }\n');
   const platform = `${process.platform === "win32" ? "win" : process.platform === "darwin" ? "mac" : "linux"}-${process.arch}`;
   const packages = [`node-llama-cpp@${pinned.nodeLlamaCpp}`, `@node-llama-cpp/${platform}@${pinned.nodeLlamaCpp}`];
-  // Without the optional packages: those are further builds, of hundreds of megabytes, for graphics cards.
+  // Optional packages are excluded: they are further builds, of hundreds of megabytes, for graphics
+  // cards.
   run("npm", ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], install);
   return install;
 }

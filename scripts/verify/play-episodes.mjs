@@ -1,4 +1,4 @@
-// Episodes by the command line against a server, as its users play them, and what became of them.
+// Episodes by the command line against a server, as users run them, and their outcomes.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -12,9 +12,9 @@ import { root } from "../run-command.mjs";
 const program = join(root, "dist", "cli", "main.js");
 
 /**
- * Rejects when the command fails, or an episode fails or is aborted.
+ * Rejects if the command fails, or an episode fails or is aborted.
  *
- * @param {readonly string[]} flags Of `rollout`.
+ * @param {readonly string[]} flags Flags of `rollout`.
  * @param {object} options
  * @param {number} options.episodes
  * @param {() => Promise<void>} [options.inTheMiddle] Called when a quarter of the episodes has ended.

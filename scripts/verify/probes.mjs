@@ -1,5 +1,6 @@
-// Recorded requests to a real server, sent again: status, and shape and error text of the reply, must be what was recorded. Where
-// the folder of recordings is missing, as in a newcomer's clone, there is nothing to send.
+// Recorded requests to a real server, sent again: status, and shape and error text of the reply,
+// must equal the recorded ones. If the folder of recordings is missing, as in a newcomer's clone,
+// nothing is sent.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,18 +10,18 @@ import { root } from "../run-command.mjs";
 /** @typedef {{ readonly name: string, readonly method: string, readonly path: string, readonly body: string | null, readonly status: number, readonly reply: string }} Probe */
 
 /**
- * Rejects with the probes that are answered otherwise.
+ * Rejects with the probes that are answered differently.
  *
  * @param {string} url
  * @param {object} options
- * @param {string} options.file Of the folder with recordings.
+ * @param {string} options.file File in the folder of recordings.
  * @param {string} options.model The folder that the server serves, as it was given it.
  * @param {(probe: Probe) => boolean} options.isSent Without those that end a server, or that another start of it answers.
  */
 export async function replayProbes(url, { file, model, isSent }) {
   const path = join(root, "..", "shared", "servers", file);
   if (!existsSync(path)) return "no recordings beside this clone (../shared/servers)";
-  // Later lines repeat earlier ones; without an answer nothing was recorded.
+  // Later lines repeat earlier ones; lines without an answer recorded nothing.
   /** @type {Map<string, Probe>} */
   const probes = new Map();
   for (const line of readFileSync(path, "utf8").trim().split("\n")) {
@@ -54,14 +55,15 @@ export async function replayProbes(url, { file, model, isSent }) {
 }
 
 /**
- * What stays the same from one run to the next: keys and kinds, and the words of errors. `null` where a recording was cut off.
+ * Properties that stay the same from one run to the next: keys and types, and the texts of errors.
+ * `null` if a recording was truncated.
  *
  * @param {string} reply
  * @param {number} status
  * @returns {unknown}
  */
 function shapeOf(reply, status) {
-  // Of a stream, its first frame: how many follow is a matter of time.
+  // The first frame of a stream: the number of later frames depends on timing.
   const [frame = ""] = reply.startsWith("data: ") ? reply.slice(6).split("\n\n") : [reply];
   const value = parsed(frame);
   const isCut = typeof value === "string" && /^[[{]/.test(frame);
@@ -81,7 +83,7 @@ function parsed(text) {
 function kindsOf(value, isError) {
   if (Array.isArray(value)) return value.length === 0 ? null : [kindsOf(value.at(-1), isError)];
   if (typeof value === "object" && value !== null) {
-    // Logprobs are named by the tokens that were sampled, and what was sampled decides why it ended.
+    // Keys of logprobs are sampled tokens, and the finish reason depends on the sampled tokens.
     const entries = Object.entries(value).map(([name, one]) => {
       const isSampled = name === "top_logprobs" || (name === "finish_reason" && !isError && typeof one === "object");
       return [name, isSampled ? null : kindsOf(one, isError)];
@@ -89,13 +91,17 @@ function kindsOf(value, isError) {
     return Object.fromEntries(entries);
   }
   if (value === null) return null;
-  // Paths and addresses are of one machine, and cut off where the recorder cut them.
+  // Paths and addresses belong to one machine, and are truncated where the recorder truncated them.
   return isError && typeof value === "string"
     ? value.replace(/(\/[\w.+-]+){2,}|0x[0-9a-f]+|<path>/g, "#").slice(0, 120)
     : typeof value;
 }
 
-/** Nothing at all may stand for any kind. @param {unknown} one @param {unknown} other @returns {boolean} */
+/**
+ * An empty value matches any type.
+ *
+ * @param {unknown} one @param {unknown} other @returns {boolean}
+ */
 function isAlike(one, other) {
   if (one === null || other === null) return true;
   if (typeof one !== "object" || typeof other !== "object") return one === other;

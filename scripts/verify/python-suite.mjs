@@ -1,7 +1,8 @@
-// `npm run verify -- python`: what slime and the client ask of the real service; rows of every format, read by the trainers' own
-// Python libraries and by pandas, Hugging Face datasets and DuckDB; events read by TensorBoard. Installs them, pinned, into
-// build/, never into the package. VERIFY_PYTHON names an environment that has them already; SLIME_REPO a checkout of slime
-// whose own modules then stand where otherwise a stand-in does.
+// `npm run verify -- python`: requests of slime and of the client to the real service; rows of
+// every format, read by the trainers' own Python libraries and by pandas, Hugging Face datasets and
+// DuckDB; events read by TensorBoard. Installs them, pinned, into build/, never into the package.
+// VERIFY_PYTHON names an environment that has them already; SLIME_REPO a checkout of slime whose
+// own modules then replace the stand-in.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +13,7 @@ import { root } from "../run-command.mjs";
 const work = join(root, "build", "verify-python");
 const tests = join(root, "python", "tests");
 
-/** Resolves with 0; ends the process when a step fails. */
+/** Resolves with 0; ends the process if a step fails. */
 export async function verifyPython() {
   const python = installPython();
   const rows = join(work, "rows");
@@ -35,7 +36,7 @@ export async function verifyPython() {
       EXPORTED_ROWS: rows,
       PYTHONPATH: join(root, "python"),
       PYTHONDONTWRITEBYTECODE: "1",
-      // Nothing here asks a server; what would must fail and not wait.
+      // Nothing here calls a remote server; an attempt must fail rather than wait.
       HF_HUB_OFFLINE: "1",
       HF_HOME: join(work, "hf"),
     },
@@ -57,7 +58,8 @@ export function installPython() {
   run("python3", ["-m", "venv", environment]);
   const install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
   run(executable, [...install, "-r", lists[0] ?? ""]);
-  // Of these only sources and light modules are read; what they ask for beside would be gigabytes.
+  // Packages of which only sources and light modules are read; their dependencies would be
+  // gigabytes.
   run(executable, [...install, "--no-deps", "-r", lists[1] ?? ""]);
   writeFileSync(stamp, wanted);
   return executable;

@@ -1,5 +1,6 @@
-// Python environments of the verifications, below build/ and never in the package: uv from PyPI in one of its own, then one
-// for each server with pinned versions. pip's and uv's own settings decide where packages come from.
+// Python environments of the verifications, below build/ and never in the package: uv from PyPI in
+// one of its own, then one for each server with pinned versions. pip's and uv's own settings decide
+// where packages come from.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,17 +11,17 @@ import { root } from "../run-command.mjs";
 const work = join(root, "build", "verify");
 const uvVersion = "0.13.9";
 
-/** A verification that cannot be made here; its message is one sentence with a remedy. */
+/** Error of a verification that cannot run here; its message is one sentence with a remedy. */
 export class CannotVerify extends Error {}
 
 /**
  * @param {object} wanted
- * @param {string} wanted.name Of the environment's folder.
- * @param {readonly string[]} wanted.packages As uv is given them.
+ * @param {string} wanted.name Name of the environment's folder.
+ * @param {readonly string[]} wanted.packages Packages in uv's notation.
  * @param {readonly string[]} [wanted.overrides] Requirements that stand in for those of the packages.
  * @param {string} [wanted.hashed] Text of a file of requirements with their hashes, which are demanded.
  * @param {number} [wanted.oldest] Python 3.x that it needs at least. Default 10.
- * @returns {{ folder: string, bin: (name: string) => string }} With programs by name.
+ * @returns {{ folder: string, bin: (name: string) => string }} Folder, and paths of programs by name.
  */
 export function makeEnvironment({ name, packages, overrides = [], hashed = "", oldest = 10 }) {
   const folder = join(work, name);
@@ -46,11 +47,11 @@ export function makeEnvironment({ name, packages, overrides = [], hashed = "", o
 }
 
 /**
- * A package alone in a folder of its own, without what it requires.
+ * Installs a package without its dependencies into a folder of its own.
  *
  * @param {string} folder
- * @param {string} wanted As uv is given it.
- * @param {boolean} isNew Whether it is installed again where it is there.
+ * @param {string} wanted Package in uv's notation.
+ * @param {boolean} isNew True to install it again if it is present.
  * @returns {string} The folder.
  */
 export function installInto(folder, wanted, isNew = false) {
@@ -63,7 +64,7 @@ export function installInto(folder, wanted, isNew = false) {
 }
 
 /**
- * The version of an installed package, as its metadata says.
+ * Version of an installed package, from its metadata.
  *
  * @param {string} python
  * @param {string} distribution
@@ -72,12 +73,12 @@ export function versionOf(python, distribution) {
   return outputOf(python, `import importlib.metadata; print(importlib.metadata.version("${distribution}"))`);
 }
 
-/** What a program in Python prints. @param {string} python @param {string} code */
+/** Output of a program in Python. @param {string} python @param {string} code */
 export function outputOf(python, code) {
   return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim();
 }
 
-/** The program, installed where it is not. */
+/** Path of the program, which is installed if missing. */
 export function findUv() {
   const environment = join(work, `uv-${uvVersion}`);
   const uv = programIn(environment, "uv");
@@ -88,7 +89,11 @@ export function findUv() {
   return uv;
 }
 
-/** By the names a machine may have for it; shims that stand for nothing fail when they are asked. @param {number} oldest */
+/**
+ * Searches for a Python by its usual names; shims without a Python fail when they are called.
+ *
+ * @param {number} oldest
+ */
 function findPython(oldest) {
   const code = `import sys, venv; print(sys.executable if (3, ${oldest}) <= sys.version_info < (3, 14) else '')`;
   for (const name of ["python3.12", "python3.11", "python3.13", "python3.10", "python3", "python"]) {

@@ -1,5 +1,6 @@
-// `npm run verify -- queue`: the queue at real brokers, Debian's nats-server and a newer one; `--quick`: at Debian's alone, without
-// the ways in, with few leases and 15 kills, for continuous integration; `--full`: with 100,000 leases for ten minutes and 1,000 kills.
+// `npm run verify -- queue`: the queue at real brokers, Debian's nats-server and a newer one;
+// `--quick`: only at Debian's, without the checks of access, with few leases and 15 kills, for
+// continuous integration; `--full`: with 100,000 leases for ten minutes and 1,000 kills.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +19,7 @@ const sizes = {
   usual: { leases: 20_000, holdMs: 20_000, leaseMs: 15_000 },
   full: { leases: 100_000, holdMs: 600_000, leaseMs: 60_000 },
 };
-/** Of runs with so many tasks. */
+/** Number of kills, and of tasks in each run. */
 const chaos = { quick: { kills: 15, tasks: 40 }, usual: { kills: 60, tasks: 60 }, full: { kills: 1000, tasks: 60 } };
 
 /**
@@ -70,7 +71,7 @@ export async function verifyQueue({ quick, full }) {
   return worst;
 }
 
-/** What continuous integration needs: Debian's. */
+/** Installs the broker of continuous integration: Debian's. */
 export function installQueue() {
   return installNats("debian");
 }

@@ -1,5 +1,6 @@
-// Random conversations of `npm run verify -- templates`: hostile contents, calls as structure and as sampled text, several tool
-// results, messages in orders that some templates refuse. The same seed gives the same conversations.
+// Random conversations of `npm run verify -- templates`: hostile contents, calls as structure and
+// as sampled text, several tool results, messages in orders that some templates refuse. The same
+// seed gives the same conversations.
 
 /** @typedef {ReturnType<typeof import("../../dist/lib/random.js").createRandom>} Random */
 /** @typedef {import("../../dist/core/index.js").Message} Message */

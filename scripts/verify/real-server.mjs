@@ -1,5 +1,6 @@
-// What is asked of every real server that serves our model: the contract of engines, greedy and sampled logprobs, a weight update in
-// the middle of a request, and episodes. What only one server has stands in its own module.
+// Checks for every real server that serves our model: the contract of engines, greedy and sampled
+// logprobs, a weight update in the middle of a request, and episodes. Checks of features that only
+// one server has are in its own module.
 
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -28,9 +29,9 @@ export async function use(engine, body) {
 /**
  * @param {ReturnType<typeof import("./report.mjs").createReport>} report
  * @param {object} server
- * @param {string} server.folder Of the model that it serves.
+ * @param {string} server.folder Folder of the model that it serves.
  * @param {string} server.url
- * @param {readonly string[]} server.flags Of `rollout`, that name the server and its engine.
+ * @param {readonly string[]} server.flags Flags of `rollout` that name the server and its engine.
  * @param {(stream: boolean) => ServerEngine} server.open
  * @param {readonly ("abort" | "retract" | "in-place")[]} server.pauseModes
  * @param {"processed" | "raw"} server.logprobsMode
@@ -83,7 +84,11 @@ export async function checkServer(report, server) {
   });
 }
 
-/** Both servers call these alike. @param {import("./sampled-logprobs.mjs").Params} params */
+/**
+ * Parameters that both servers name alike.
+ *
+ * @param {import("./sampled-logprobs.mjs").Params} params
+ */
 function serverNames({ frequencyPenalty, presencePenalty, logitBias }) {
   return {
     ignore_eos: true,
@@ -105,7 +110,7 @@ async function updateInTheMiddle(engine, { mode, version, updateWeights }) {
   const sampling = { temperature: 1, extra: { ignore_eos: true } };
   const began = performance.now();
   await engine.sample(requestOf(prompt, { ...sampling, maxNewTokens: 24 }));
-  // Long enough that the update comes in its middle, whatever the machine.
+  // Long enough on any machine that the update comes in the middle of the request.
   const perSecond = (24 / (performance.now() - began)) * 1000;
   const maxNewTokens = Math.max(24, Math.min(1_500, Math.round(15 * perSecond)));
   const running = engine.sample(requestOf(prompt, { ...sampling, maxNewTokens }));

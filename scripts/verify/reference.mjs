@@ -1,5 +1,6 @@
-// What a shipped model says of real prompts by our own kernels, as a file for other programs to be compared with: ids, the
-// logprobs of the last tokens given those before them, and a greedy continuation.
+// Results of a shipped model on real prompts by our own kernels, as a file for comparison with
+// other programs: ids, the logprobs of the last tokens given those before them, and a greedy
+// continuation.
 
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
 import { packSequences, readCheckpoint, TrainingModel } from "../../dist/learner/model/index.js";
@@ -9,7 +10,7 @@ import { testPrompts } from "../../dist/learner/pretraining/index.js";
 
 /**
  * @typedef {object} Reference
- * @property {string} folder Of the model.
+ * @property {string} folder Folder of the model.
  * @property {readonly ReferenceCase[]} cases
  */
 
@@ -23,7 +24,10 @@ import { testPrompts } from "../../dist/learner/pretraining/index.js";
  */
 
 const mostNewTokens = 32;
-/** Guidelines and tools, which all prompts begin with, are asked about where a conversation is short. */
+/**
+ * Maximum logprobs of a prompt: in a short conversation they include guidelines and tools, with
+ * which all prompts begin.
+ */
 const mostLogprobs = 200;
 
 /**

@@ -1,4 +1,5 @@
-// What a verification says: a line for each check as it ends, with its figure, and whether all held.
+// Output of a verification: a line for each check as it ends, with its figure, and whether all
+// held.
 
 /**
  * @param {string} subject
@@ -12,7 +13,8 @@ export function createReport(subject) {
   write(subject);
   return {
     /**
-     * Runs a check; what it resolves with is its figure. A rejection fails it, and the others go on.
+     * Runs a check, which resolves with its figure. A rejection fails it, and the other checks
+     * continue.
      *
      * @param {string} name
      * @param {() => Promise<string>} body

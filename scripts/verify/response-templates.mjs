@@ -1,5 +1,6 @@
-// `npm run verify -- response-templates`: transformers' `parse_response`, and SGLang's copy of it, against ours: the templates that
-// TRL ships and templates of our own, on random answers, whole and in pieces.
+// `npm run verify -- response-templates`: transformers' `parse_response`, and SGLang's copy of it,
+// against ours: the templates that TRL ships and templates of our own, on random answers, whole and
+// in pieces.
 
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -53,9 +54,12 @@ export async function verifyResponseTemplates({ quick, write }) {
   const foreign = cases.flatMap(({ good }) => good);
   let different = 0;
   let texts = 0;
-  /** SGLang 0.5.23's copy is older than transformers', with changes of its own. */
+  /**
+   * Differences of SGLang 0.5.23's copy, which is older than transformers' and has changes of its
+   * own.
+   */
   let otherwise = 0;
-  /** The first answers of each of our own templates, with what transformers reads in them. */
+  /** The first answers of each of our own templates, with the readings of transformers. */
   const golden = [
     JSON.stringify({
       transformers,
@@ -127,7 +131,7 @@ export async function verifyResponseTemplates({ quick, write }) {
   }
 }
 
-/** Answers of a template. @param {boolean} quick */
+/** Number of answers per template. @param {boolean} quick */
 const count = (quick) => (quick ? 60 : 500);
 
 /** @param {() => JsonObject} read @returns {Reading} */
@@ -140,7 +144,7 @@ function attempt(read) {
   }
 }
 
-/** Classes of exceptions are Python's business. @param {Reading | undefined} reading */
+/** Classes of exceptions exist only in Python. @param {Reading | undefined} reading */
 const shown = (reading) => (typeof reading === "string" ? reading : "an exception");
 
 /** @param {ReturnType<typeof installResponseTemplates>} installed */

@@ -17,7 +17,10 @@ const version = "0.3.2";
 const program = join(root, "dist", "cli", "main.js");
 const folder = join(root, "models", "bookshop-1m");
 
-/** Fields of a request that the router takes out on its way; of the sampling parameters our engine knows which. */
+/**
+ * Fields of a request that the router removes in transit; our engine knows which sampling
+ * parameters it removes.
+ */
 const droppedFields = ["return_prompt_token_ids", "routing_key"];
 const sent = {
   rid: "verify-0001",
@@ -126,8 +129,9 @@ export async function verifyRouter({ newest }) {
     return describeLosses(recorder.requests, foretold);
   });
   await router.kill();
-  // By default episodes that begin alike share a worker, retries hide what a dying one does to a client, and checks are a minute
-  // apart. With few seconds between them workers that are paused count as ill, so that this router comes last.
+  // The router's defaults do not suit this check: episodes that begin alike share a worker, retries
+  // hide the effect of a dying worker on a client, and health checks are a minute apart. With only
+  // seconds between checks paused workers count as unhealthy, so this router comes last.
   const bare = await startRouter(
     urls,
     ...["--policy", "round_robin", "--disable-retries"],
@@ -138,7 +142,7 @@ export async function verifyRouter({ newest }) {
     const inTheMiddle = async () => workers[0]?.kill();
     const played = await playEpisodes([...flags, "--concurrency", "32"], { episodes: 128, inTheMiddle });
     const figure = `${played.figure}; ${played.before} episodes had ended before the kill`;
-    // A kill that no call noticed has shown nothing.
+    // A kill that no call noticed proves nothing.
     if (played.before >= 128 || played.retries === 0) throw new Error(figure);
     return figure;
   });
@@ -146,7 +150,7 @@ export async function verifyRouter({ newest }) {
     await workers[1]?.kill();
     const status = async (/** @type {string} */ path) => (await fetch(bare.url + path)).status;
     for (let waited = 0; waited < 40 && (await status("/readiness")) === 200; waited++) {
-      // It notices by its own checks or by a call that fails.
+      // The router notices by its own checks or by a call that fails.
       await use(createSglangEngine({ url: bare.url, timeoutMs: 10_000 }), (engine) =>
         engine.sample(requestOf([1, 2, 3])).catch(() => null),
       );
@@ -163,7 +167,7 @@ export async function verifyRouter({ newest }) {
 
 /** @typedef {{ body: { readonly [name: string]: unknown, readonly sampling_params?: object }, key: string | undefined }} Recorded */
 
-/** A worker that keeps what it is sent. */
+/** A worker that records its requests. */
 async function startRecorder() {
   /** @type {Recorded[]} */
   const requests = [];

@@ -1,6 +1,7 @@
-// What a server's logprobs mean: tokens that it sampled under one parameter after the other, against the distribution that our own
-// kernels compute for the same places. A logprob is that of the distribution after penalties, biases and temperature and before
-// anything is cut off (SGLang), or of the model's own (vLLM, unless it is started otherwise); what is cut off is never sampled.
+// Meaning of a server's logprobs: tokens sampled under one parameter after the other, against the
+// distribution that our own kernels compute for the same places. A logprob comes from the
+// distribution after penalties, biases and temperature and before truncation (SGLang), or from the
+// model's own (vLLM, unless it is started otherwise); truncated tokens are never sampled.
 
 import { Decoder, pageTokens, readCheckpoint } from "../../dist/learner/model/index.js";
 import { adjustLogits } from "../../dist/engines/token-sampling.js";
@@ -41,15 +42,16 @@ const cases = [
 ];
 
 /**
- * Rejects with the cases in which a logprob is another than expected, or a token was sampled that is cut off.
+ * Rejects with the cases in which a logprob differs from the expected one, or a truncated token was
+ * sampled.
  *
  * @param {import("./against-embedded.mjs").ServerEngine} engine
  * @param {object} options
  * @param {string} options.folder
  * @param {Uint32Array} options.prompt
  * @param {"processed" | "raw"} options.mode
- * @param {boolean} options.penalizesPrompt Whether tokens of the prompt count for the repetition penalty.
- * @param {(params: Params) => Record<string, unknown>} options.extraOf What the server calls the parameters that the contract has no name for.
+ * @param {boolean} options.penalizesPrompt True if tokens of the prompt count for the repetition penalty.
+ * @param {(params: Params) => Record<string, unknown>} options.extraOf The server's names of parameters that the contract does not name.
  */
 export async function compareSampled(engine, { folder, prompt, mode, penalizesPrompt, extraOf }) {
   const checkpoint = await readCheckpoint(folder);
@@ -106,7 +108,11 @@ function logitsAfter({ config, weights }, prompt, answer) {
   return Array.from(answer, (_, place) => decoder.logits(place).slice());
 }
 
-/** The repetition penalty takes a token once, however often it came. @param {ReadonlyMap<number, number>} counts @param {Uint32Array} prompt */
+/**
+ * The repetition penalty applies to a token once, no matter how often it occurs.
+ *
+ * @param {ReadonlyMap<number, number>} counts @param {Uint32Array} prompt
+ */
 function withPrompt(counts, prompt) {
   return new Map([...Array.from(prompt, (token) => /** @type {[number, number]} */ ([token, 1])), ...counts]);
 }
@@ -125,7 +131,7 @@ function probabilitiesOf(logits, temperature) {
 }
 
 /**
- * Whether a token may be sampled, with a little room at the edges.
+ * True if a token may be sampled, with a small tolerance at the limits.
  *
  * @param {Float32Array} logits
  * @param {number} token

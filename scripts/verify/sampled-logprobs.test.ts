@@ -1,4 +1,5 @@
-// The comparison that real servers pass, passed by our own engine; and failed by logprobs that mean something else.
+// The comparison that real servers pass: our own engine passes it, and logprobs with another
+// meaning fail it.
 
 import { expect, test } from "vitest";
 import { loadEmbeddedEngine } from "../../src/engines/embedded/index.ts";
@@ -36,7 +37,7 @@ test("compareSampled() accepts logprobs after temperature and penalties, and no 
 
 test("compareSampled() refuses a token that is cut off", async () => {
   const engine = (await loadEmbeddedEngine(folder, { threads: 1 })) as unknown as SglangEngine;
-  // A server that leaves the bounds out in silence.
+  // A server that silently ignores the bounds.
   const careless = {
     sample: (request: Parameters<SglangEngine["sample"]>[0]) =>
       engine.sample({

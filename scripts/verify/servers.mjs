@@ -1,5 +1,6 @@
-// Programs that serve while a verification asks them: started in groups of their own, waited for until they answer, their words
-// kept in a file, and ended, all of them, however the verification ends.
+// Programs that serve during a verification: started in process groups of their own, waited for
+// until they answer, with their output kept in a file, and all ended, however the verification
+// ends.
 
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -23,8 +24,8 @@ for (const [signal, code] of /** @type {const} */ ([
 }
 
 /**
- * Ports that nobody listens on now, each another, and below those that systems give to outgoing connections: one of those may be
- * taken between now and the server's start.
+ * Distinct ports that are free now and lie below those that systems give to outgoing connections:
+ * one of those may be taken between now and the server's start.
  *
  * @param {number} count
  */
@@ -56,7 +57,7 @@ function isFree(port) {
  * @param {string} wanted.log File for what it writes.
  * @param {string} wanted.url
  * @param {string} wanted.readyPath Answers once it serves.
- * @param {number} [wanted.readyStatus] With this status. Default: 200.
+ * @param {number} [wanted.readyStatus] Status of that reply. Default: 200.
  * @param {number} wanted.timeoutMs
  * @param {number} [wanted.pollMs] Between two questions whether it serves. Default: 250.
  * @returns {Promise<Server>}
@@ -123,12 +124,16 @@ function endAll() {
   for (const pid of groups) endGroup(pid);
 }
 
-/** As a machine ends them that is switched off: also what they started. @param {number} pid */
+/**
+ * Kills a process and the processes that it started, as a machine that is switched off does.
+ *
+ * @param {number} pid
+ */
 function endGroup(pid) {
   groups.delete(pid);
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }

@@ -1,5 +1,6 @@
-// `npm run verify -- sglang`: a real SGLang server on the CPU: its HTTP server, scheduler, cache and sampler. What only CUDA needs
-// is left out of the installation, and its package of kernels is replaced by one whose calls fail; our model calls none.
+// `npm run verify -- sglang`: a real SGLang server on the CPU: its HTTP server, scheduler, cache
+// and sampler. Packages that only CUDA needs are not installed, and its package of kernels is
+// replaced by one whose calls fail; our model calls none.
 
 import { join } from "node:path";
 
@@ -14,7 +15,7 @@ import { freePorts, startServer } from "./servers.mjs";
 const version = "0.5.23";
 const folder = join(root, "models", "bookshop-1m");
 
-/** Of CUDA, pictures and sound. */
+/** Packages for CUDA, images and sound. */
 const unused = [
   ...["cuda-python", "flash-attn-4", "flashinfer_python", "humming-kernels", "nvidia-cutlass-dsl", "nvidia-mathdx"],
   ...["nvshmem4py-cu13", "quack-kernels", "sgl-deep-ep", "sgl-deep-gemm", "sgl-flash-mla", "sglang-kernel", "tilelang"],
@@ -82,7 +83,7 @@ export async function verifySglang({ newest }) {
     });
     if (answer.status !== 200) throw new Error(`${path} answers ${answer.status}: ${await answer.text()}`);
   };
-  // The first penalty takes it seconds.
+  // The first penalty takes the server seconds.
   await post("/generate", { input_ids: [5, 6, 7], sampling_params: { max_new_tokens: 4, repetition_penalty: 1.1 } });
   await checkServer(report, {
     folder,
@@ -95,10 +96,10 @@ export async function verifySglang({ newest }) {
     updateWeights: (name) =>
       post("/update_weights_from_disk", { model_path: folder, weight_version: name, flush_cache: false }),
   });
-  // Last: some of it changes the version of the weights.
+  // Last, because some of the replies change the version of the weights.
   await report.check("every recorded reply", async () => {
     await post("/update_weight_version", { new_version: "default" });
-    // An id beyond the vocabulary ends this server; our clients do not send one.
+    // An id outside the vocabulary ends this server; our clients do not send one.
     return replayProbes(url, {
       file: "sglang-0.5.23.jsonl",
       model: folder,

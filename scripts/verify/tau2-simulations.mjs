@@ -1,5 +1,6 @@
-// Rollouts of scripted sides over worlds of τ²-bench: reference solutions, some of them changed, among other tools' calls, and endings
-// of several kinds. All are drawn from a seed. Agent and user of an episode share its script, which the user's first line names.
+// Rollouts of scripted sides over worlds of τ²-bench: reference solutions, some of them changed,
+// among calls of other tools, and endings of several kinds. All are drawn from a seed. Agent and
+// user of an episode share its script, which the user's first message names.
 
 import { join } from "node:path";
 import { judgedAssertions, stopToken, tau2Source } from "../../dist/environments/tau2-bench/index.js";
@@ -10,7 +11,7 @@ import { dumpJson } from "../../dist/python-semantics/json/index.js";
 import { digestOf } from "../../dist/rollout/index.js";
 import { taskUser } from "../../dist/users/index.js";
 
-/** What is done to a reference solution. */
+/** Changes to a reference solution. */
 const variants = /** @type {const} */ ([
   "gold",
   "silent",
@@ -32,7 +33,8 @@ const variants = /** @type {const} */ ([
 const free = { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 };
 
 /**
- * Plays tasks of a domain into run folders: most to their end, some into a limit. Resolves with the folders.
+ * Runs tasks of a domain into run folders: most to their end, some into a limit. Resolves with the
+ * folders.
  *
  * @param {Data} data
  * @param {{ readonly folder: string, readonly out: string, readonly count: number, readonly isSolo: boolean, readonly verdict: boolean, readonly seed: number }} options
@@ -45,7 +47,7 @@ export async function playSimulations(data, { folder, out, count, isSolo, verdic
   const random = createRandom(seed);
   const { size } = source.taskset("base");
   const drawn = random.shuffle(Array.from({ length: size }, (_, index) => index)).slice(0, count);
-  // A task that was drawn before is played again, as another trial.
+  // A task that is drawn again is run as another trial.
   const groupSize = Math.ceil(count / drawn.length);
   const limited = Math.max(1, Math.floor(drawn.length / 8));
   const folders = [];
@@ -67,7 +69,7 @@ export async function playSimulations(data, { folder, out, count, isSolo, verdic
       agentModel: sides.agent,
       user: isSolo ? taskUser() : sides.user,
       seed,
-      // Refused where nothing would ask it.
+      // Refused if no task needs a judge.
       ...(source.needsJudge === undefined ? {} : { judgeModel: constantJudge(tasks, verdict) }),
     });
     folders.push(place);
@@ -146,7 +148,7 @@ function scriptedSides(data, tasks, { isSolo, random }) {
 }
 
 /**
- * Says the same of every assertion.
+ * A judge with the same verdict on every assertion.
  *
  * @param {readonly Task[]} tasks
  * @param {boolean} verdict

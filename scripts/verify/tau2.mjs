@@ -1,6 +1,7 @@
-// `npm run verify -- tau2`: 100 episodes over the worlds of τ²-bench, exported as upstream's files and scored again by upstream's own
-// evaluator, from a checkout named by TAU2_REPO. Rewards, breakdowns and every check must be equal. The judge of assertions in words is
-// a constant on both sides: what a model says is not compared.
+// `npm run verify -- tau2`: 100 episodes over the worlds of τ²-bench, exported as upstream's files
+// and scored again by upstream's own evaluator, from a checkout named by TAU2_REPO. Rewards,
+// breakdowns and every check must be equal. The judge of assertions in natural language is a
+// constant on both sides: the output of a model is not compared.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -13,14 +14,17 @@ import { root } from "../run-command.mjs";
 import { CannotVerify, makeEnvironment, outputOf, versionOf } from "./python.mjs";
 import { playSimulations } from "./tau2-simulations.mjs";
 
-/** What the reference imports, on the text side. */
+/** Packages that the reference imports for text. */
 const packages = [
   ...["pydantic==2.12.4", "litellm==1.82.6", "docstring-parser==0.17.0", "loguru==0.7.3", "deepdiff==8.6.1"],
   ...["addict==2.4.0", "PyYAML==6.0.3", "toml==0.10.2", "python-dotenv", "tenacity", "pandas", "psutil", "rich"],
   ...["tabulate", "fastapi", "uvicorn", "typer", "requests", "httpx", "numpy", "rank-bm25", "scipy"],
 ];
 
-/** How many episodes of a domain, half of them with a judge that says yes. What cannot be graded is left out of its file. */
+/**
+ * Number of episodes of each domain, half of them with a judge that says yes. Simulations that
+ * cannot be graded are excluded from the domain's file.
+ */
 const counts = { mock: 20, retail: 32, airline: 16, telecom: 40, "telecom-solo": 8 };
 
 /**
@@ -107,7 +111,8 @@ export async function verifyTau2() {
 }
 
 /**
- * Without sentences of justification, and with an action or assertion by its name: the reference adds defaults to them.
+ * A reward without sentences of justification, and with each action or assertion by its name: the
+ * reference adds defaults to them.
  *
  * @param {object} reward
  * @returns {unknown}

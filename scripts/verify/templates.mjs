@@ -1,7 +1,8 @@
-// `npm run verify -- templates`: what our renderers write for random conversations, compared with `apply_chat_template` of the
-// pinned transformers, for every family with a template in ../shared/models or in the packages of `-- families`. With --write the
-// counts and SHA-256 go into templates.json beside this file; without it they are compared with that file. The rendered texts are
-// vendors' and are never stored.
+// `npm run verify -- templates`: our renderers' output for random conversations, compared with
+// `apply_chat_template` of the pinned transformers, for every family with a template in
+// ../shared/models or in the packages of `-- families`. --write stores the counts and SHA-256 in
+// templates.json beside this file; without it they are compared with that file. The rendered texts
+// are vendors' and are never stored.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -158,7 +159,7 @@ function outcomeOf(render, ChatTemplateError) {
   try {
     return sha256(render());
   } catch (error) {
-    // Ours refuses a prompt without a tool result; the template leaves it out in silence.
+    // Our renderer refuses a prompt without a tool result; the template silently omits the result.
     if (error instanceof AttributedError && error.failure.code === "message-not-shown") return lost;
     if (!(error instanceof ChatTemplateError)) throw error;
     return error.kind === "raise" ? `refused: ${sha256(error.message)}` : "refused";

@@ -1,8 +1,10 @@
-// `npm run verify -- tokenizers`: our tokenizers against Hugging Face tokenizers. A script makes definitions of every kind of model,
-// normalizer, pre-tokenizer, decoder and added token (tokenizer_cases.py); each is loaded by both, and encodes 40 hostile texts and
-// decodes them and 40 lists of ids, whole and id by id. A definition must give equal ids and texts, or be refused when it is
-// loaded. With --write the figures go into tokenizers.json beside this file, and a few texts and lists of each definition into the
-// fixtures of src/tokenizers; without it they are compared with that file.
+// `npm run verify -- tokenizers`: our tokenizers against Hugging Face tokenizers. A script makes
+// definitions of every kind of model, normalizer, pre-tokenizer, decoder and added token
+// (tokenizer_cases.py); each is loaded by both, encodes 40 hostile texts, and decodes them and 40
+// lists of ids, whole and id by id. A definition must give equal ids and texts, or be refused when
+// it is loaded. --write stores the figures in tokenizers.json beside this file, and a few texts and
+// lists of each definition in the fixtures of src/tokenizers; without it they are compared with
+// that file.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -79,8 +81,8 @@ export async function verifyTokenizers({ write, newest }) {
 }
 
 /**
- * The definitions, vocabularies and merges apart because many share them, and for each the next few of the texts and lists. Tables of SentencePiece
- * are too large.
+ * The definitions, with vocabularies and merges stored separately because many share them, and for
+ * each the next few of the texts and lists. Tables of SentencePiece are too large.
  *
  * @param {readonly Case[]} cases
  * @param {object} provenance

@@ -1,6 +1,7 @@
-// `npm run verify -- traces`: spans of a rollout as Phoenix shows them: agents, models and tools with their tokens, and what was said
-// only where it was asked for. Phoenix from PyPI on 127.0.0.1, with a home of its own and nothing of this shell's environment; the SDK is
-// the program that docs/scale.md prints. Langfuse needs PostgreSQL and ClickHouse, and is not run.
+// `npm run verify -- traces`: spans of a rollout as shown by Phoenix: agents, models and tools with
+// their tokens, and message contents only if requested. Phoenix from PyPI on 127.0.0.1, with a home
+// of its own and nothing of this shell's environment; the SDK is the program that docs/scale.md
+// prints. Langfuse needs PostgreSQL and ClickHouse, and is not run.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +17,7 @@ import { installPackages } from "./npm.mjs";
 import { makeEnvironment } from "./python.mjs";
 
 /**
- * As Phoenix's API has it, with its own names of attributes.
+ * A span as Phoenix's API returns it, with its own names of attributes.
  *
  * @typedef {object} Span
  * @property {string} name
@@ -77,7 +78,7 @@ export async function verifyTraces() {
 }
 
 /**
- * In a process of its own, whose SDK sends to Phoenix.
+ * Runs a rollout in a process of its own, whose SDK sends to Phoenix.
  *
  * @param {string} folder @param {{ metrics: string, sdk: string, url: string }} options @returns {Promise<number | null>}
  */
@@ -90,11 +91,15 @@ function rollout(folder, { metrics, sdk, url }) {
   return new Promise((resolve) => child.once("close", resolve));
 }
 
-/** Those that are not known yet, and from now on are. @param {string} url @param {Set<string>} known @returns {Promise<Span[]>} */
+/**
+ * Spans that are not yet in `known`, to which they are added.
+ *
+ * @param {string} url @param {Set<string>} known @returns {Promise<Span[]>}
+ */
 async function newSpans(url, known) {
   const agents = (/** @type {readonly Span[]} */ all) => all.filter(({ span_kind }) => span_kind === "AGENT").length;
   let spans = /** @type {Span[]} */ ([]);
-  // What it received it writes a little later.
+  // Phoenix stores received spans with a short delay.
   for (let tries = 0; tries < 60; tries++) {
     const reply = await fetch(`${url}/v1/projects/default/spans?limit=1000`);
     const { data } = /** @type {{ data: Span[] }} */ (reply.ok ? await reply.json() : { data: [] });
@@ -108,7 +113,7 @@ async function newSpans(url, known) {
 }
 
 /**
- * What Phoenix has is what the run folder has.
+ * Checks that the spans in Phoenix match the run folder.
  *
  * @param {readonly Span[]} spans
  * @param {{ folder: string, holdsMessages: boolean, check: (name: string, holds: boolean, found: unknown) => void }} options

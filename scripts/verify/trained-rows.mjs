@@ -1,7 +1,8 @@
-// `node scripts/verify/trained-rows.mjs <model> <folder> <steps>`: trains the model as `train` does, and writes beside the training
-// what it learnt from: `<folder>/steps.jsonl`, a line for each step with its groups of slime rows, those without variance left
-// out. For `npm run verify -- trainers`, where torch learns from the same rows with the loss of
-// python/trainable_agents/torch_grpo.py, which has no price for broken rules and no distance.
+// `node scripts/verify/trained-rows.mjs <model> <folder> <steps>`: trains the model as `train`
+// does, and also writes the training data: `<folder>/steps.jsonl`, a line for each step with its
+// groups of slime rows, without those of zero variance. For `npm run verify -- trainers`, where
+// torch learns from the same rows with the loss of python/trainable_agents/torch_grpo.py, which has
+// no penalties for broken rules or for distance.
 
 import { createWriteStream } from "node:fs";
 import { join, resolve } from "node:path";
@@ -31,7 +32,11 @@ const flags = {
   finalTasks: 12,
 };
 
-/** Of each step, by the weights that sampled it: its groups. @type {Map<string, Map<string, FinishedEpisode[]>>} */
+/**
+ * Groups of each step, by the weight version that sampled them.
+ *
+ * @type {Map<string, Map<string, FinishedEpisode[]>>}
+ */
 const trained = new Map();
 
 /** @type {typeof episodeRunner} */
@@ -39,7 +44,7 @@ const recording = (parts, options) => {
   const run = episodeRunner(parts, options);
   return async (task, request) => {
     const finished = await run(task, request);
-    // Evaluations teach nothing.
+    // Evaluations are not used for training.
     if (request.groupId.endsWith("@evaluation")) return finished;
     const version = finished.result.samples[0]?.weightRanges[0]?.reply ?? "";
     const groups = trained.get(version) ?? /** @type {Map<string, FinishedEpisode[]>} */ (new Map());

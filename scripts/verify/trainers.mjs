@@ -1,7 +1,8 @@
-// `npm run verify -- trainers`: the plug-ins for trainers, each run by the trainer itself on the processor, with a model of ours
-// and the real service: TRL's GRPOTrainer, verl's agent loop, plain torch, and slime where SLIME_REPO names a checkout of it (it
-// is on no registry); and the learner of `train` beside torch on the same rows. With --full torch trains for 12 minutes and must
-// pass more of the held-out tasks, and the learner makes twelve steps beside torch.
+// `npm run verify -- trainers`: the plug-ins for trainers, each run by the trainer itself on the
+// CPU, with a model of ours and the real service: TRL's GRPOTrainer, verl's agent loop, plain
+// torch, and slime if SLIME_REPO names a checkout of it (it is on no registry); and the learner of
+// `train` compared with torch on the same rows. With --full torch trains for 12 minutes and must
+// pass more of the held-out tasks, and the learner makes twelve steps for comparison with torch.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -10,7 +11,7 @@ import { root } from "../run-command.mjs";
 import { makeEnvironment, versionOf } from "./python.mjs";
 
 const pinned = { torch: "2.13.0", transformers: "5.23.0", trl: "1.16.0", verl: "0.9.1" };
-/** What verl imports and does not ask for. */
+/** Packages that verl imports without declaring them. */
 const further = ["httpx==0.28.1", "cachetools==6.2.2", "fastapi==0.165.0", "uvicorn==0.38.0"];
 const checks = {
   trl: "check_trl",
@@ -29,7 +30,7 @@ export async function verifyTrainers({ newest, full }) {
   const { bin } = makeEnvironment({
     name: newest ? "trainers-newest" : "trainers",
     packages: [...names, ...further],
-    // What verl asks for is older.
+    // verl declares older versions.
     overrides: names.filter((name) => /^(torch|transformers)\b/.test(name)),
   });
   const python = bin("python");
@@ -51,7 +52,7 @@ export async function verifyTrainers({ newest, full }) {
         ...process.env,
         PYTHONPATH: [join(root, "python"), tests].join(process.platform === "win32" ? ";" : ":"),
         PYTHONDONTWRITEBYTECODE: "1",
-        // Small matrices and two cores: more threads only wait for each other.
+        // Small matrices and two cores: more threads would only wait for each other.
         OMP_NUM_THREADS: "1",
         HF_HUB_OFFLINE: "1",
         TQDM_DISABLE: "1",

@@ -1,6 +1,7 @@
-// `npm run verify -- verifiers [--write]`: files of verifiers from PyPI, made by itself and read by us. Three releases, each the last of a
-// shape of file, run one environment against an endpoint on 127.0.0.1 whose replies are fixed; what they wrote is shown, scored and
-// compared. `--write` keeps the files as the golden ones that `npm test` reads.
+// `npm run verify -- verifiers [--write]`: files written by verifiers from PyPI and read by us.
+// Three releases, each the last with its file format, run one environment against an endpoint on
+// 127.0.0.1 whose replies are fixed; their files are shown, scored and compared. `--write` keeps
+// the files as the golden ones that `npm test` reads.
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -24,7 +25,10 @@ import { findUv, makeEnvironment, outputOf } from "./python.mjs";
 const cli = join(root, "dist", "cli", "main.js");
 const environments = join(root, "scripts", "verify", "python-packages", "sums");
 
-/** Columns of a data set; lines with timing and usage; episodes of traces. */
+/**
+ * Releases, with their formats: columns of a data set; lines with timing and usage; episodes of
+ * traces.
+ */
 const releases = ["0.1.9.post3", "0.3.1", "0.4.0"];
 
 /** @param {{ write: boolean }} options @returns {Promise<number>} An exit code. */
@@ -56,7 +60,8 @@ export async function verifyVerifiers({ write }) {
       const shown = ours("view", name, "--export", `${name}.html`);
       check(`${release}: shown`, shown.status === 0 && existsSync(join(work, `${name}.html`)), shown.stderr);
     }
-    // A trace has verifiers' own hash of the task, rows have none: releases before 0.4 compare with each other.
+    // A trace has verifiers' own hash of the task, rows have none: releases before 0.4 are compared
+    // with each other.
     const [first = "", second = ""] = releases.map((release) => `verifiers-${release}`);
     const compared = ours("compare", first, second, "--json");
     const text = compared.status === 0 ? compared.stdout : '{"pairs": []}';
@@ -73,7 +78,11 @@ export async function verifyVerifiers({ write }) {
   }
 }
 
-/** Two episodes a task: one solved, one not, one whose requests are refused. @param {unknown} found */
+/**
+ * Two episodes per task: one task solved, one not, one whose requests are refused.
+ *
+ * @param {unknown} found
+ */
 function isAsExpected(found) {
   const { episodes, graded, successes, toolCalls, endings } = /** @type {Record<string, unknown>} */ (found);
   const { error } = /** @type {{ error?: number }} */ (endings ?? {});
@@ -81,7 +90,7 @@ function isAsExpected(found) {
 }
 
 /**
- * The file that `vf-eval` wrote; `null`: none, and its last lines are printed.
+ * Path of the file that `vf-eval` wrote; `null` if none, after printing its last lines.
  *
  * @param {string} release @param {{ work: string, url: string }} options @returns {Promise<string | null>}
  */
@@ -115,7 +124,11 @@ async function evaluate(release, { work, url }) {
   return place === undefined ? null : join(cwd, place);
 }
 
-/** As golden files: without this machine's paths and its clone's commit. @param {string} from @param {string} to @param {string} work */
+/**
+ * Keeps files as golden files: without this machine's paths and its clone's commit.
+ *
+ * @param {string} from @param {string} to @param {string} work
+ */
 function keep(from, to, work) {
   mkdirSync(to, { recursive: true });
   for (const file of readdirSync(from)) {
@@ -125,7 +138,10 @@ function keep(from, to, work) {
   }
 }
 
-/** Chat completions, whole and streamed: one call of the first tool, then its sum; what is to be refused is. */
+/**
+ * Chat completions, whole and streamed: one call of the first tool, then its sum; some requests are
+ * refused on purpose.
+ */
 async function serveReplies() {
   const server = createServer((incoming, outgoing) => {
     let body = "";

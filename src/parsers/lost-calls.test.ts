@@ -1,4 +1,5 @@
-// Nothing vanishes: text that opens a call is a call or a problem, whatever follows the opening.
+// Nothing vanishes: text that opens a call becomes a call or a problem, no matter what follows the
+// opening.
 
 import { expect, it } from "vitest";
 
@@ -11,12 +12,13 @@ const pieces = [
   ...["\u0000", "\ud800", "9".repeat(400), "{}", "null", "</", "Rome, perhaps.", "\n\n", "```json\n"],
 ];
 
-/** What a call begins with: all that stands before the tool's name, and what opens each part of it. */
+/** Beginnings of a call: all text before the tool's name, and the opening of each part of it. */
 function openingsOf(name: string): readonly string[] {
   const parser = toolCallParser(name);
   const [before = ""] = (spelledCall(name, "get_weather") ?? "").split("get_weather");
   const parts = Object.keys(parser.hints.nesting).filter((opening) => !opening.includes("```"));
-  // The bracket that opens Python calls opens many other texts, every message of inkling opens alike, and beam's calls open with a word.
+  // Excludes openings that are not specific to calls: the bracket of Python calls opens many other
+  // texts, every message of inkling opens alike, and beam's calls open with a word.
   const isOwn = (opening: string): boolean => opening.length > 1 && !["<|message_model|>", " to="].includes(opening);
   return [...new Set([before, ...parts])].filter(isOwn);
 }

@@ -1,5 +1,5 @@
-// Calls with ids, as Mistral's models write them behind each `[TOOL_CALLS]`. Their parser is in `formats/mistral.ts`; renderers read
-// only the ids, for any model.
+// Calls with ids, as Mistral's models write them after each `[TOOL_CALLS]`. Their parser is in
+// `formats/mistral.ts`; renderers read only the ids, for any model.
 
 import { type JsonValue, parseJsonPrefix } from "../python-semantics/json/index.ts";
 import { pythonStrip } from "../python-semantics/index.ts";
@@ -8,7 +8,7 @@ export const idsMarker = "[TOOL_CALLS]";
 export const idMarker = "[CALL_ID]";
 export const argumentsTag = "[ARGS]";
 
-/** The ids that stand in an action, one per call in order; `null`: the call has none. */
+/** The ids in an action, one per call in order; `null` for a call without an id. */
 export function writtenCallIds(text: string): readonly (string | null)[] {
   const calls = [...readBlocks(text)].flatMap(({ value }) => (Array.isArray(value) ? value : [value ?? null]));
   return calls.map((call) => {
@@ -17,7 +17,7 @@ export function writtenCallIds(text: string): readonly (string | null)[] {
   });
 }
 
-/** What stands behind one marker; `undefined` where it cannot be read. Blanks around it belong to it. */
+/** Content after one marker; `undefined` if it cannot be read. Blanks around it belong to it. */
 type Block = { readonly start: number; readonly end: number; readonly value: JsonValue | undefined };
 
 export function* readBlocks(text: string): Generator<Block> {
@@ -37,7 +37,10 @@ function readArray(text: string, start: number): Omit<Block, "start"> | null {
   return prefix.type === "value" ? prefix : null;
 }
 
-/** `body` reaches to the next marker, so that a missing part is not looked for in all that follows. */
+/**
+ * `body` extends to the next marker, so that the search for a missing part does not scan the rest
+ * of the text.
+ */
 function readNamed(text: string, start: number, body: string): Omit<Block, "start"> | null {
   const at = body.indexOf(argumentsTag);
   if (at === -1) return null;

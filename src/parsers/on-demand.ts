@@ -1,5 +1,6 @@
-// The parsers without their formats, each of which is loaded by its name: `loadToolCallParser` and `loadReasoningParser` come first, then
-// `toolCallParser` and `reasoningParser` give what is loaded.
+// The parsers without their formats, each of which is loaded by its name: call `loadToolCallParser`
+// or `loadReasoningParser` first; then `toolCallParser` and `reasoningParser` return the loaded
+// ones.
 
 export type { ReasoningOptions, ReasoningParser, ReasoningSplit, ReasoningStep } from "./reasoning-parser.ts";
 export { loadReasoningParser, reasoningParser, reasoningParserNames } from "./reasoning-parsers.ts";

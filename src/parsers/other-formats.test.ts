@@ -93,7 +93,8 @@ it("calls in most formats of other families have one reading", () => {
     const calls = read(spelledCall(name, "get_city")!, name === "qwen25" ? "qwen3_coder" : "qwen25")?.calls ?? [];
     return JSON.stringify(calls.map(({ name: called, parameters }) => [called, parameters])) !== '[["get_city","{\\"city\\": \\"Rome\\"}"]]'; // prettier-ignore
   });
-  // The blank that opens a call of beam is cut off with those around the text, and phi4_mini_json drops what is around its calls.
+  // The blank that opens a call of beam is stripped with the text's outer white space, and
+  // phi4_mini_json drops the text around its calls.
   expect(unread).toEqual(["beam", "gigachat3", "phi4_mini_json"]);
 });
 

@@ -1,6 +1,8 @@
-// Finds calls that a model writes in another format than its own: bare JSON, a code fence, other tags, the format of another family. The
-// model's parser and its server do not read them, so they would reach the user as text. The model is told instead, and repair mode
-// carries out calls that have only one reading. A call names a declared tool and has an object of arguments; other JSON is data.
+// Finds calls that a model writes in another format than its own: bare JSON, a code fence, other
+// tags, the format of another family. The model's parser and its server do not read them, so they
+// would reach the user as text. Instead the model is informed, and repair mode executes calls that
+// have only one reading. A call names a declared tool and has an object of arguments; other JSON is
+// data.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import {
@@ -20,24 +22,30 @@ export type OtherFormatOptions = {
   readonly tools: readonly Tool[];
   /** Name of the parser that read no call; the example is in its format. */
   readonly parser: string;
-  /** Whether the text is whole. JSON that lacks brackets is looked into only then. */
+  /** True if the text is complete. JSON with missing brackets is examined only then. */
   readonly isWhole: boolean;
-  /** Parsers of other formats for what repair mode carries out; empty: calls in the formats of other families are found and not read. */
+  /**
+   * Parsers of other formats whose calls repair mode may execute; empty: calls in the formats of
+   * other families are found but not read.
+   */
   readonly otherParsers: readonly ToolCallParser[];
 };
 
 export type OtherFormat = {
   /** Code "other-format"; its detail ends with an example in the model's own format. */
   readonly problem: ParseProblem;
-  /** How it is written, phrased to follow "as". */
+  /** Form of the call, phrased to follow "as". */
   readonly form: string;
-  /** What may be carried out: all calls of a text that is nothing else. Empty where there is more than one reading. */
+  /**
+   * Calls that may be executed: all calls of a text that contains nothing else. Empty if there is
+   * more than one reading.
+   */
   readonly calls: readonly DetectedCall[];
 };
 
 /**
- * What a text calls in another format; `null` where it is no call at all. Meant for text in which the model's own parser found no call.
- * Never throws; time is linear in the text.
+ * Reads calls that are written in another format; `null` if the text is not a call at all. Meant
+ * for text in which the model's own parser found no call. Never throws; time is linear in the text.
  */
 export function readOtherFormat(text: string, options: OtherFormatOptions): OtherFormat | null {
   const { tools, parser } = options;
@@ -52,22 +60,28 @@ export function readOtherFormat(text: string, options: OtherFormatOptions): Othe
 }
 
 type Found = {
-  /** How it is written, phrased to follow "as". */
+  /** Form of the call, phrased to follow "as". */
   readonly form: string;
   readonly toolName: string;
   readonly arguments: JsonObject | null;
   readonly calls: readonly DetectedCall[];
 };
 
-// Texts that are nothing but calls as JSON, in whatever wrapping.
+// Text that contains only calls as JSON, in any wrapping.
 
 type JsonCall = { readonly name: string; readonly arguments: JsonObject };
 
-/** Wrapping that may stand around JSON: fences with a word, tags, separators. None has an end that is searched for, so a scan is linear. */
+/**
+ * Wrapping that may surround JSON: fences with a word, tags, separators. The end of a wrapping is
+ * never searched for, so a scan is linear.
+ */
 const wrapping =
   /\s+|[,;]|```[\w-]{0,20}|<\/?[A-Za-z_][\w:.-]{0,40}>|<\|\/?[A-Za-z_][\w:.-]{0,40}\|>|\[\/?[A-Z_]{1,20}\]/y;
 
-/** Tags that hold calls. What stands in others (a thought, an example) may not be meant as one. */
+/**
+ * Tags that contain calls. The content of other tags (a thought, an example) may not be meant as a
+ * call.
+ */
 const callTags = /tool|func|call|response|answer|action|output|json|plugin|python/i;
 
 function readWhole(text: string, { tools, isWhole }: OtherFormatOptions): Found | null {
@@ -103,7 +117,7 @@ function readWhole(text: string, { tools, isWhole }: OtherFormatOptions): Found 
   return { form, toolName: first.name, arguments: first.arguments, calls: isClear ? calls.map(detected) : [] };
 }
 
-/** JSON that is nearly right, without the wrapping behind it. */
+/** JSON that is nearly right, without the wrapping after it. */
 function nearJson(text: string): JsonValue {
   const end = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]")) + 1;
   if (end === 0 || !isWrapping(text.slice(end))) return null;
@@ -131,14 +145,14 @@ const declaredIn = (tools: readonly Tool[]): ((name: string) => boolean) => {
   return (name) => names.has(name);
 };
 
-/** Nesting of lists and wrappers around a call. */
+/** Maximum nesting of lists and wrappers around a call. */
 const mostWrappers = 4;
 const nameKeys = ["name", "function", "tool", "tool_name"];
 const argumentKeys = ["arguments", "parameters", "input", "args"];
 const wrapperKeys = ["tool_calls", "tool_call", "function_call", "function_calls", "function"];
 const idleKeys = new Set(["id", "call_id", "type", "index", "role"]);
 
-/** All calls of a value that is nothing else; `null` for any other value. */
+/** All calls of a value that consists only of calls; `null` for any other value. */
 function callsIn(value: JsonValue, depth = 0): JsonCall[] | null {
   if (depth > mostWrappers) return null;
   if (Array.isArray(value)) {
@@ -159,38 +173,47 @@ function callsIn(value: JsonValue, depth = 0): JsonCall[] | null {
   return [{ name, arguments: toolArguments }];
 }
 
-/** A message beside whose calls nothing is said. */
+/** Empty content, as in a message that consists only of calls. */
 const isEmptyContent = (key: string, value: JsonValue | undefined): boolean =>
   key === "content" && (value === null || value === "");
 
-/** Parameters that declare, as those of a tool's definition do. */
+/** Parameters that are a schema, as in a tool's definition. */
 const isSchema = (value: JsonObject): boolean =>
   value.get("type") === "object" && value.get("properties") instanceof Map;
 
-// Calls in the format of another family: what its calls begin with is known without its parser.
+// Calls in the format of another family: the beginning of its calls is known without its parser.
 
 const calledName = "called_tool";
 
-/** Formats whose calls begin as those of a format of more models, and are read otherwise. */
+/** Formats whose calls begin like those of a more common format, but are read differently. */
 const twins: ReadonlySet<string> = new Set(["ernie45", "granite4", "ling3", "mimo", "qwen3_json", "trinity"]);
 
-/** Formats that drop all text around their calls, so that an answer which is nothing but a call cannot be told. */
+/**
+ * Formats that drop all text around their calls, so that an answer with only a call cannot be
+ * distinguished from one with further text.
+ */
 const careless: ReadonlySet<string> = new Set(["phi4_mini_json"]);
 
-/** The formats that are known here by how their calls begin. */
+/** Formats that are detected here by the beginning of their calls. */
 export const otherFormatNames: readonly string[] = spelledFormats.filter((format) => !twins.has(format));
 
 type Opening = { readonly format: string; readonly before: string; readonly after: string };
 
-/** What stands before and after the name in each format, without white space, in which models and templates differ. */
+/**
+ * Text before and after the name in each format, without white space, which differs between models
+ * and templates.
+ */
 const openings: readonly Opening[] = otherFormatNames.map((format) => {
   const [before = "", after = ""] = withoutBlanks(spelledCall(format, calledName)!).split(calledName);
   return { format, before, after: after[0] ?? "" };
 });
 
-/** Shorter openings, such as the bracket of `pythonic`, stand in many texts. */
+/** Shorter openings, such as the bracket of `pythonic`, occur in many texts. */
 const shortestMarker = 6;
-/** Places of one opening that are looked at: each may cost as much as the whole text. */
+/**
+ * Maximum number of occurrences of one opening that are examined: each may cost as much as the
+ * whole text.
+ */
 const mostPlaces = 32;
 
 function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions): Found | null {
@@ -216,7 +239,7 @@ function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions)
   return null;
 }
 
-/** The calls of a text that a parser reads to its end, without a problem. */
+/** The calls of a text that a parser reads to its end without a problem. */
 function readForeign(
   text: string,
   tools: readonly Tool[],
@@ -236,7 +259,7 @@ function readForeign(
   return [];
 }
 
-/** What stands in the one code block that a text is. */
+/** Content of the code block, if a text is a single code block. */
 function withoutFence(text: string): string {
   const opening = /^```[\w-]{0,20}/.exec(text)?.[0];
   if (opening === undefined || !text.endsWith("```") || text.length < opening.length + 3) return text;
@@ -247,12 +270,13 @@ function withoutBlanks(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Whether a text that is still sampled may become nothing but a call in another format. */
+/** True if a text that is still being sampled may turn out to be only a call in another format. */
 export function mayBeOtherFormat(text: string): boolean {
   return /^\s*(?:[{[<\]`]|to=[\w.]*(?:<|$)|[A-Za-z_][\w.-]*(?:\(|$)|$)/.test(text);
 }
 
-// Calls beside other text: the model meant one, or explains one. It is told, and nothing is carried out.
+// Calls beside other text: the model either meant the call or explains one. The model is informed,
+// and nothing is executed.
 
 function findInProse(text: string, tools: readonly Tool[]): Found | null {
   const isDeclared = declaredIn(tools);
@@ -263,7 +287,7 @@ function findInProse(text: string, tools: readonly Tool[]): Found | null {
     if (call !== undefined) {
       return { form: "JSON beside other text", toolName: call.name, arguments: call.arguments, calls: [] };
     }
-    // What is inside of other data is data.
+    // JSON nested in other data is data, not a call.
     at = firstBracket(text, json.type === "value" ? json.end : at + 1);
   }
   return null;
@@ -276,10 +300,10 @@ function firstBracket(text: string, from: number): number {
 
 // The example that the model reads.
 
-/** Values that stand the same way in every format. */
+/** Values that are written the same way in every format. */
 const plainValue = /^[\w #.,@+-]{1,60}$/;
 
-/** A call in the model's own format: of the tool that it called, with one of the arguments that it gave. */
+/** An example call in the model's own format: the tool that it called, with one of its arguments. */
 function exampleOf(parser: string, { toolName, arguments: given }: Found, tools: readonly Tool[]): string {
   const spelled = spelledCall(parser, calledName);
   if (spelled === null) return "Write it in the format that the tools section shows.";

@@ -1,16 +1,21 @@
-// Calls of tools that do not exist, read like every other: for environments that answer them themselves. Not a switch of the parsers:
-// `forwardUnknownTools` is SGLang's, and means something else in each format.
+// Reads calls of tools that do not exist like all others, for environments that answer them
+// themselves. Not a switch of the parsers: `forwardUnknownTools` is SGLang's, and has another
+// meaning in each format.
 
 import { type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 
-/** Parses of one text at most: some formats report an unknown tool only after an earlier one is known. */
+/**
+ * Maximum parses of one text: some formats report an unknown tool only after an earlier one is
+ * known.
+ */
 const mostParses = 8;
 
 /**
- * The parser's reading of a text where the tools that it calls and that do not exist are known, too, with any parameters. Formats
- * treat unknown tools in too many ways for one switch: some let them through, some drop the call, some drop all calls of the text.
+ * Parses a text as if the nonexistent tools that it calls were declared with any parameters.
+ * Formats treat unknown tools in too many ways for one switch: some accept them, some drop the
+ * call, some drop all calls of the text.
  */
 export function parseAnyCalls(parser: ToolCallParser, text: string, options: ToolCallParseOptions): ToolCallParse {
   const known = new Set(options.tools.map(({ name }) => name));

@@ -5,7 +5,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
 export type ParserTableOptions<Parser> = {
-  /** Completes "Cannot ...": for messages. */
+  /** Purpose of the parsers in error messages; completes "Cannot ...". */
   readonly task: string;
   /** Imports the module of a parser, by the parser's name. */
   readonly loaders: Readonly<Record<string, () => Promise<Parser>>>;
@@ -28,7 +28,7 @@ export class ParserTable<Parser extends { readonly name: string }> {
     this.names = [...rows.map(({ name }) => name), ...Object.keys(loaders), ...Object.keys(aliases)].sort();
   }
 
-  /** The first name of a parser. Throws a `ConfigurationError` that lists the names there are. */
+  /** The first name of a parser. Throws a `ConfigurationError` that lists the available names. */
   firstName(name: string): string {
     const { aliases, task } = this.#options;
     if (!this.names.includes(name)) {
@@ -39,7 +39,7 @@ export class ParserTable<Parser extends { readonly name: string }> {
     return Object.hasOwn(aliases, name) ? aliases[name]! : name;
   }
 
-  /** Rejects with a `ConfigurationError` that lists the names there are. */
+  /** Loads a parser. Rejects with a `ConfigurationError` that lists the available names. */
   async load(name: string): Promise<Parser> {
     const first = this.firstName(name);
     const parser = this.#loaded.get(first) ?? (await this.#options.loaders[first]!());
@@ -47,14 +47,17 @@ export class ParserTable<Parser extends { readonly name: string }> {
     return parser;
   }
 
-  /** A parser that is loaded. Throws a `ConfigurationError` for an unknown name, an `Error` for a parser that is not loaded. */
+  /**
+   * Returns a loaded parser. Throws a `ConfigurationError` for an unknown name, an `Error` for a
+   * parser that is not loaded.
+   */
   get(name: string): Parser {
     const parser = this.#loaded.get(name) ?? this.#loaded.get(this.firstName(name));
     if (parser !== undefined) return parser;
     throw new Error(`Cannot ${this.#options.task} with parser "${name}": it is not loaded; load it by its name first.`);
   }
 
-  /** Makes parsers known that were imported otherwise. */
+  /** Adds parsers that were imported directly. */
   add(parsers: readonly Parser[]): void {
     for (const parser of parsers) this.#loaded.set(parser.name, parser);
   }

@@ -1,15 +1,17 @@
-// Reads JSON that was cut off, as SGLang does with the package `partial-json-parser`: it closes what is open, by a look at the last
-// brackets, quotes, commas and colons. Not a guesser of ours (that is `tolerant-json.ts`): where the package gives an odd value, so does this.
+// Reads truncated JSON as SGLang does with the package `partial-json-parser`: it closes open
+// brackets and strings by examining the last brackets, quotes, commas and colons. Not our own
+// heuristic (that is `tolerant-json.ts`): where the package returns an odd value, so does this.
 
 import { isSpace, PythonError, pythonStrip, unlessRaised } from "../python-semantics/index.ts";
 import { JsonSyntaxError, type JsonValue, parseJson, parseJsonPrefix } from "../python-semantics/json/index.ts";
 
-/** Nesting at which CPython's recursion ends, with two frames a level. */
+/** Nesting at CPython's recursion limit, with two frames per level. */
 const maxDepth = 490;
 
 /**
- * The value of a text that may be cut off; `undefined` for text that is no JSON even so. What is behind a complete value is dropped.
- * Throws a `PythonError` or a `JsonSyntaxError` for nesting that Python does not read.
+ * Reads the value of a text that may be truncated; `undefined` for text that is not JSON even so.
+ * Text after a complete value is dropped. Throws a `PythonError` or a `JsonSyntaxError` for nesting
+ * that Python does not read.
  */
 export function readPartialJson(text: string): JsonValue | undefined {
   return unlessRaised(["JSONDecodeError", "ValueError", "AssertionError"], () => readCompleted(text));
@@ -40,7 +42,7 @@ type Bracket = { readonly at: number; readonly opening: "{" | "[" };
 const closings = (stack: readonly Bracket[]): string =>
   stack.map(({ opening }) => (opening === "{" ? "}" : "]")).toReversed().join(""); // prettier-ignore
 
-/** The text with what it lacks, which need not be JSON. */
+/** The text with its missing end added; the result need not be JSON. */
 function completed(text: string): string {
   const marks = [...text.matchAll(/["[\]{}]/g)];
   const mark = marks.at(-1);
@@ -89,7 +91,10 @@ function completed(text: string): string {
 
 type Tail = { readonly opening: "{" | "["; readonly after: string; readonly afterEmpty: string };
 
-/** The text with the last item of a container completed; without the comma before it where nothing of the item is left. */
+/**
+ * The text with the last item of a container completed; without the comma before it if nothing of
+ * the item is left.
+ */
 function completedTail(text: string, comma: number, { opening, after, afterEmpty }: Tail): string {
   const { head, tail } = complete(opening + text.slice(comma + 1), false);
   const isEmpty = head.slice(1) + pythonStrip(tail.slice(0, -1)) === "";
@@ -136,7 +141,10 @@ function completedValue(text: string, isWhole = false): string {
   return head + tail;
 }
 
-/** One value: as much of the text as counts, and what it lacks. Places are those of the text without blanks around it, as there. */
+/**
+ * Completes one value: the valid part of the text, and its missing end. Positions refer to the text
+ * without surrounding blanks, as in the package.
+ */
 function complete(text: string, isWhole: boolean): { readonly head: string; readonly tail: string } {
   const completion =
     unlessRaised(["AssertionError", "IndexError"], () => new Completer(pythonStrip(text)).value(0, isWhole, 0)) ??
@@ -144,12 +152,15 @@ function complete(text: string, isWhole: boolean): { readonly head: string; read
   return { head: text.slice(0, completion.at), tail: completion.lacks ?? "" };
 }
 
-/** Where the counting part of a value ends, and what it lacks; `lacks` is `null` for a complete one. */
+/** End of the valid part of a value, and its missing end; `lacks` is `null` for a complete value. */
 type Completion = { readonly at: number; readonly lacks: string | null };
 
 const words = ["null", "true", "false", "Infinity", "-Infinity", "NaN"] as const;
 
-/** Methods give `null` where not even a value can be made, and raise an "IndexError" where the text ends too early. */
+/**
+ * Methods return `null` if not even a value can be made, and raise an "IndexError" if the text ends
+ * too early.
+ */
 class Completer {
   readonly #text: string;
 
@@ -157,7 +168,7 @@ class Completer {
     this.#text = text;
   }
 
-  /** The value at a place. `isWhole`: the text is nothing else. */
+  /** The value at a position. `isWhole`: the text consists only of this value. */
   value(start: number, isWhole: boolean, depth: number): Completion | null {
     if (depth > maxDepth) raise("RecursionError");
     const first = this.#at(start);
@@ -194,7 +205,7 @@ class Completer {
     return { at, lacks: '"' };
   }
 
-  /** So many characters before a place, each a whole one, and not before the string. */
+  /** Position `count` whole characters earlier, but not before the string. */
   #before(at: number, count: number, start: number): number {
     let place = at;
     for (let left = count; left > 0 && place > start; left--) place -= /[\udc00-\udfff]/.test(this.#text[place - 1]!) ? 2 : 1; // prettier-ignore
@@ -250,7 +261,10 @@ class Completer {
     }
   }
 
-  /** Without signs, points and exponents at its end. Of a number that is only those, Python looks on from the end of the text. */
+  /**
+   * Drops signs, points and exponents at the end of a number. If the number consists only of those,
+   * Python continues from the end of the text.
+   */
   #number(start: number, isWhole: boolean): Completion {
     const text = this.#text;
     let at = start + 1;

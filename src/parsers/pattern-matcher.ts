@@ -1,8 +1,11 @@
-// Runs a small backtracking pattern over text in time linear in the text: no place is tried twice in the same state. For
-// patterns whose backtracking would otherwise explode, where the order in which a backtracking engine tries things decides
-// what is matched.
+// Runs a small backtracking pattern over text in linear time: no position is tried twice in the
+// same state. For patterns whose backtracking would otherwise explode, where the order in which a
+// backtracking engine tries alternatives decides the match.
 
-/** Takes one character and goes on at `next`; without a test tries `next`, then `alternative`. Without either: a match. */
+/**
+ * Takes one character and continues at `next`; without a test tries `next`, then `alternative`.
+ * Without either: a match.
+ */
 type State = {
   readonly id: number;
   readonly test: ((code: number) => boolean) | null;
@@ -22,7 +25,7 @@ export function compile(piece: Piece): Pattern {
   return { start, size };
 }
 
-/** The first match, leftmost start first, as `[start, end)` in UTF-16 units; `null` when there is none. */
+/** The first match, leftmost start first, as `[start, end)` in UTF-16 units; `null` if none. */
 export function findPattern(text: string, pattern: Pattern): readonly [start: number, end: number] | null {
   const tried = new Uint8Array(Math.ceil((pattern.size * (text.length + 1)) / 8));
   for (let start = 0; start <= text.length; start++) {
@@ -34,7 +37,7 @@ export function findPattern(text: string, pattern: Pattern): readonly [start: nu
 }
 
 function matchAt(text: string, { start, size }: Pattern, from: number, tried: Uint8Array): number {
-  // Two rows instead of one of pairs: there may be as many as there are characters.
+  // Two arrays instead of one of pairs: there may be as many entries as characters.
   const states: State[] = [start];
   const places: number[] = [from];
   while (states.length > 0) {
@@ -80,7 +83,7 @@ export const many =
     return state;
   };
 
-/** `(piece)?`, one first. */
+/** `(piece)?`, greedy. */
 export const maybe =
   (piece: Piece): Piece =>
   (next, nextId) => ({ id: nextId(), test: null, next: piece(next, nextId), alternative: next });

@@ -1,5 +1,5 @@
-// The contract of reasoning parsers, and the most common one: reasoning between two tags. Streaming splits a text as `split` does with
-// the whole, as far as that can be known before the end.
+// The contract of reasoning parsers, and the most common one: reasoning between two tags. Streaming
+// splits a text as `split` does with the whole, as far as the result is certain before the end.
 
 import { pythonLstrip } from "../python-semantics/index.ts";
 import { beginningOfOne } from "./text-pieces.ts";
@@ -7,20 +7,23 @@ import { beginningOfOne } from "./text-pieces.ts";
 export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };
 
 export type ReasoningOptions = {
-  /** Read the text as if it began inside reasoning; for templates whose generation prompt opens it. Default false. */
+  /**
+   * Reads the text as if it began inside reasoning; for templates whose generation prompt opens it.
+   * Default false.
+   */
   readonly forceReasoning?: boolean;
 };
 
-/** Never throws on text. */
+/** Splits sampled text into reasoning and the rest. Never throws on text. */
 export interface ReasoningParser {
-  /** As SGLang names it in `--reasoning-parser`. */
+  /** Name in SGLang's `--reasoning-parser`. */
   readonly name: string;
-  /** Texts that open and close reasoning; a tokenizer may have them as single tokens. */
+  /** Strings that open and close reasoning; a tokenizer may have them as single tokens. */
   readonly markers: readonly string[];
-  /** True where reasoning stands between two tags, the first two of `markers`. */
+  /** True if reasoning is between two tags, the first two of `markers`. */
   readonly hasTags: boolean;
   split(text: string, options?: ReasoningOptions): ReasoningSplit;
-  /** Splits a text on its way, as far as that can be known before its end. */
+  /** Starts splitting a streamed text, as far as the result is certain before its end. */
   startSplitting(options?: ReasoningOptions): ReasoningStep;
 }
 
@@ -30,22 +33,29 @@ export type TagReasoningFormat = {
   readonly end: string;
   /** "always": the model never writes the opening tag. "never": the caller cannot force it either. */
   readonly forced: "always" | "on-request" | "never";
-  /** Goes with an opening tag that is dropped. Default "". */
+  /** Label that follows the opening tag and is dropped with it. Default "". */
   readonly label?: string;
-  /** Opens a call: ends reasoning that is never closed. Default: unclosed reasoning reaches to the end. */
+  /**
+   * String that opens a call, which ends unclosed reasoning. Default: unclosed reasoning extends to
+   * the end.
+   */
   readonly callStart?: string;
-  /** A closing tag that begins the text, white space aside, is dropped unless reasoning is forced. Default false. */
+  /**
+   * Drops a closing tag that begins the text, white space aside, unless reasoning is forced.
+   * Default false.
+   */
   readonly dropsStrayEnd?: boolean;
-  /** Line feeds behind the closing tag are dropped. Default false. */
+  /** Drops line feeds after the closing tag. Default false. */
   readonly dropsLineFeeds?: boolean;
-  /** Reasoning with nothing behind it, where no call opens, is content instead. Default false. */
+  /** Treats reasoning with nothing after it as content, if no call opens in it. Default false. */
   readonly speaksReasoning?: boolean;
 };
 
 /**
- * Reasoning between two tags. Opening tags that begin the text are dropped, and the first closing tag splits the rest, so text before a
- * later opening tag counts as reasoning. Reasoning that is never closed ends where a call opens, if the format knows how calls
- * open, and reaches to the end of the text otherwise. White space stays.
+ * Reasoning between two tags. Opening tags that begin the text are dropped, and the first closing
+ * tag splits the rest, so text before a later opening tag counts as reasoning. Unclosed reasoning
+ * ends where a call opens, if the format defines how calls open, and extends to the end of the text
+ * otherwise. White space stays.
  */
 export function createTagReasoningParser(format: TagReasoningFormat): ReasoningParser {
   const { name, start, end, forced, callStart = "", dropsStrayEnd, dropsLineFeeds, speaksReasoning } = format;
@@ -97,17 +107,20 @@ export function createTagReasoningParser(format: TagReasoningFormat): ReasoningP
 
 type ReasoningPiece = { readonly reasoning: string; readonly rest: string };
 
-/** One text on its way through; both kinds of pieces join to beginnings of what `split` gives. */
+/**
+ * Splitting of one streamed text; the pieces of each kind join to a prefix of the result of
+ * `split`.
+ */
 export interface ReasoningStep {
   push(piece: string): ReasoningPiece;
 }
 
 const nothing: ReasoningPiece = { reasoning: "", rest: "" };
 
-/** Knows nothing before the end. */
+/** Returns nothing before the end. */
 export const silentStep: ReasoningStep = { push: () => nothing };
 
-/** Reasons nothing: all is rest, behind `prefix`. */
+/** Step without reasoning: all text is rest, after `prefix`. */
 export function restStep(prefix: string): ReasoningStep {
   let before = prefix;
   return {
@@ -119,7 +132,7 @@ export function restStep(prefix: string): ReasoningStep {
   };
 }
 
-/** Shows reasoning only once something stands behind it. */
+/** Shows reasoning only once text follows it. */
 function reasoningWithRest(stage: ReasoningStep): ReasoningStep {
   let held: string[] | null = [];
   return {
@@ -146,9 +159,10 @@ type Tags = {
 };
 
 /**
- * Reasoning between two tags. Unless it is forced, text that does not begin with the opening tag is taken for the rest; if the tag comes
- * later, nothing more is known, because then all before it was reasoning. From where a call opens nothing is known until the closing
- * tag comes: it decides whether reasoning ended there.
+ * Reasoning between two tags. Unless reasoning is forced, text that does not begin with the opening
+ * tag is taken for the rest; if the tag comes later, nothing more is certain, because all text
+ * before it was then reasoning. After a call opens nothing is certain until the closing tag comes:
+ * it decides whether reasoning ended there.
  */
 function tagStage({ start, opening, end, callStart, isForced, straysEnd }: Tags): ReasoningStep {
   let mode: "beginning" | "reasoning" | "open-call" | "rest" | "rest-until-start" | "lost" = "beginning";
@@ -175,7 +189,10 @@ function tagStage({ start, opening, end, callStart, isForced, straysEnd }: Tags)
     return isTagged ? reason() : restUntilStart();
   };
 
-  /** Gives what is sure of `held` before the first of the stops; what may become one stays. */
+  /**
+   * Returns the certain part of `held` before the first of the stops; text that may become a stop
+   * stays held.
+   */
   const sure = (markers: readonly string[]): { readonly before: string; readonly found: boolean } => {
     const places = markers.map((marker) => held.indexOf(marker)).filter((at) => at !== -1);
     const found = places.length > 0;

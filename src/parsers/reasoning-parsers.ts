@@ -1,6 +1,7 @@
-// The reasoning parsers by SGLang's names, its aliases included; `seed_oss` is ours. A reasoning parser splits sampled text into reasoning
-// and the rest before the tool-call parser runs: a call inside closed reasoning is a thought, not a call. Most are rows: they differ in
-// their tags and in who may force reasoning. The others are loaded when they are first requested.
+// The reasoning parsers by SGLang's names, its aliases included; `seed_oss` is ours. A reasoning
+// parser splits sampled text into reasoning and the rest before the tool-call parser runs: a call
+// inside closed reasoning is a thought, not a call. Most are table rows: they differ in their tags
+// and in who may force reasoning. The others are loaded when they are first requested.
 
 import { ParserTable } from "./parser-table.ts";
 import {
@@ -47,7 +48,7 @@ const formats: readonly TagReasoningFormat[] = [
   },
 ];
 
-/** Other names of the same, those of earlier versions of SGLang too. */
+/** Other names of the same parsers, those of earlier versions of SGLang too. */
 const aliases: ReadonlyMap<string, string> = new Map([
   ["deepseek-v41", "deepseek-v4"],
   ["dots", "qwen3"],
@@ -61,7 +62,7 @@ const aliases: ReadonlyMap<string, string> = new Map([
   ["step3p5", "deepseek-r1"],
 ]);
 
-/** Marks everything as thought in the text itself, and splits nothing. */
+/** Marks the whole text as thought in the text itself, and splits nothing. */
 const minimaxAppendThink: ReasoningParser = {
   name: "minimax-append-think",
   markers: [think.start, think.end],
@@ -95,11 +96,14 @@ const table = new ParserTable<ReasoningParser>({
 
 export const reasoningParserNames: readonly string[] = table.names;
 
-/** Loads the reasoning parser of a name. Rejects with a `ConfigurationError` that lists the names there are. */
+/**
+ * Loads a reasoning parser by name. Rejects with a `ConfigurationError` that lists the available
+ * names.
+ */
 export const loadReasoningParser = (name: string): Promise<ReasoningParser> => table.load(name);
 
-/** The reasoning parser of a name. Throws a `ConfigurationError` that lists the names there are. */
+/** The reasoning parser of a name. Throws a `ConfigurationError` that lists the available names. */
 export const reasoningParser = (name: string): ReasoningParser => table.get(name);
 
-/** Makes parsers known that were imported otherwise than by `loadReasoningParser`. */
+/** Adds parsers that were imported directly rather than through `loadReasoningParser`. */
 export const addReasoningParsers = (parsers: readonly ReasoningParser[]): void => table.add(parsers);

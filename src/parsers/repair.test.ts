@@ -9,7 +9,7 @@ const parse = (name: string, text: string, repair: boolean) => toolCallParser(na
 const good = '{"name": "get_weather", "arguments": {"city": "Rome"}}';
 const rome = { name: "get_weather", parameters: '{"city": "Rome"}', toolIndex: 0 };
 
-/** How formats with JSON in them wrap a call; `null` arguments: only the arguments are JSON. */
+/** Wrappings of a call in formats that contain JSON; `null` arguments: only the arguments are JSON. */
 const wrap = {
   qwen25: (json: string) => `Well.\n<tool_call>\n${json}\n</tool_call>`,
   hermes: (json: string) => `Well.\n<tool_call>${json}</tool_call>`,
@@ -18,7 +18,7 @@ const wrap = {
   lfm2: (json: string) => `Well.<|tool_call_start|>${json}<|tool_call_end|>`,
   gigachat3: (json: string) => `function call<|role_sep|>\n${json}`,
   llama3: (json: string) => `<|python_tag|>${json}`,
-  // A fence inside the list is past mending.
+  // A fence inside the list cannot be repaired.
   mistral: (json: string) => `Well. [TOOL_CALLS] [${json.replaceAll("```", "").replace(/^json/, "")}]`,
 };
 

@@ -1,6 +1,7 @@
-// Repair mode: recovers calls from near-misses and says so. Never reads anything itself: it rewrites the text where strict
-// reading found a problem and has it read strictly again, so a repaired call is one that strict reading accepts. A text
-// that strict reading takes without a problem is never touched.
+// Repair mode: recovers calls from near misses and reports the repair. It never reads calls itself:
+// it rewrites the text where strict reading found a problem and has it read strictly again, so a
+// repaired call is one that strict reading accepts. A text that strict reading accepts without a
+// problem is never changed.
 
 import type { ParseProblem } from "../core/index.ts";
 import { dumpJson, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
@@ -9,16 +10,22 @@ import type { FormatHints, ToolCallParse } from "./tool-call-parser.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
 import { readTolerantJson } from "./tolerant-json.ts";
 
-/** Rewrites that are tried on one text, one after the other; a near-miss needs two or three. */
+/** Maximum consecutive rewrites of one text; a near miss needs two or three. */
 const maxRewrites = 6;
 
-/** Problems that are looked into: each may be as long as the text, so their number bounds the time. */
+/**
+ * Maximum problems that are examined: each may be as long as the text, so their number bounds the
+ * time.
+ */
 const maxProblems = 16;
 
 type Rewrite = { readonly text: string; readonly what: string };
 type Attempt = { readonly text: string; readonly parse: ToolCallParse; readonly done: readonly string[] };
 
-/** The strict reading, or a better one with problems "repaired" in front. Time is linear in the text. */
+/**
+ * The strict reading, or a better one with the problems "repaired" first. Time is linear in the
+ * text.
+ */
 export function repairCalls(text: string, hints: FormatHints, read: (text: string) => ToolCallParse): ToolCallParse {
   const strict = read(text);
   const first = strict.problems[0];
@@ -46,7 +53,7 @@ export function repairCalls(text: string, hints: FormatHints, read: (text: strin
 
 const detailOf = (done: readonly string[]): string => `The call was read after ${[...new Set(done)].join(", ")}.`;
 
-/** The first rewrite that strict reading likes better. */
+/** The first rewrite that improves the strict reading. */
 function improve(from: Attempt, hints: FormatHints, read: (text: string) => ToolCallParse): Attempt | null {
   for (const { text, what } of rewrites(from, hints)) {
     const parse = read(text);
@@ -58,7 +65,10 @@ function improve(from: Attempt, hints: FormatHints, read: (text: string) => Tool
   return null;
 }
 
-/** How far from a call the problems are: a call that ends can be mended further, one that is JSON is nearly there. */
+/**
+ * Distance of the problems from a valid call: a call that ends can be repaired further, one that is
+ * JSON is nearly valid.
+ */
 function badness(parse: ToolCallParse): number {
   const weight = ({ code }: ParseProblem): number => (code === "unterminated-call" ? 3 : code === "not-json" ? 2 : 1);
   return parse.problems.reduce((sum, problem) => sum + weight(problem), 0);
@@ -79,7 +89,7 @@ function* rewrites({ text, parse }: Attempt, hints: FormatHints): Generator<Rewr
     yield { text: closed.text + closings, what: closings === "" ? closed.what : `${closed.what}, ${what}` };
 }
 
-/** Puts good JSON where problems name JSON that is nearly good. */
+/** Replaces the near-valid JSON that the problems name by valid JSON. */
 function rewriteJson(text: string, problems: readonly ParseProblem[]): Rewrite | null {
   const done: string[] = [];
   let rewritten = "";
@@ -98,7 +108,7 @@ function rewriteJson(text: string, problems: readonly ParseProblem[]): Rewrite |
   return rest === 0 ? null : { text: rewritten + text.slice(rest), what: [...new Set(done)].join(", ") };
 }
 
-/** A call that is a JSON text, or whose arguments are one, as the JSON in it. */
+/** Unpacks a call, or its arguments, that is a string of JSON. */
 function unpack(value: JsonValue): JsonValue {
   if (typeof value === "string") return readTolerantJson(value)?.value ?? value;
   if (!(value instanceof Map)) return value;
@@ -107,7 +117,7 @@ function unpack(value: JsonValue): JsonValue {
   return unpacked instanceof Map ? new Map(value).set("arguments", unpacked) : value;
 }
 
-/** Closings, innermost first, of what was opened last and has not been closed since. */
+/** Closings, innermost first, of openings that have not been closed since. */
 function missingClosings(text: string, { nesting }: FormatHints): string {
   let missing = "";
   for (const [opening, closing] of Object.entries(nesting)) {
@@ -117,7 +127,7 @@ function missingClosings(text: string, { nesting }: FormatHints): string {
   return missing;
 }
 
-/** Closes the JSON that begins behind the last opening and reaches to the end of the text. */
+/** Closes the JSON that begins after the last opening and extends to the end of the text. */
 function closeJson(text: string, { nesting }: FormatHints): Rewrite | null {
   const openings = Object.keys(nesting).filter((opening) => text.includes(opening));
   const start = Math.max(-1, ...openings.map((opening) => text.lastIndexOf(opening) + opening.length));
@@ -126,7 +136,10 @@ function closeJson(text: string, { nesting }: FormatHints): Rewrite | null {
   return json && { text: text.slice(0, start + offset) + dumpJson(json.value), what: json.repairs.join(", ") };
 }
 
-/** Arguments that are a JSON text holding an object, or nearly JSON; `null` when they are fine or past mending. */
+/**
+ * Repairs arguments that are a JSON string containing an object, or nearly JSON; `null` if they are
+ * valid or cannot be repaired.
+ */
 function mendArguments(call: DetectedCall): Rewrite | null {
   const strict = unlessRaised(null, () => parseJson(call.parameters));
   if (strict instanceof Map) return null;

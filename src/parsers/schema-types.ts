@@ -1,5 +1,5 @@
-// The JSON types that a schema allows, where a format reads the text of an argument as the first of them that it can be: references,
-// unions and keywords that imply a type count, as in SGLang.
+// The JSON types that a schema allows, for formats that convert the text of an argument to the
+// first type that it fits: references, unions and keywords that imply a type count, as in SGLang.
 
 import { isTruthy } from "../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
@@ -7,7 +7,7 @@ import { valueType } from "./typed-text.ts";
 
 const jsonTypes = ["string", "number", "integer", "boolean", "array", "object", "null"];
 const annotations = new Set("title description default examples deprecated $comment $schema $id nullable".split(" "));
-/** What only schemas of one type say. */
+/** Keywords that occur only in schemas of one type. */
 const keywords: readonly (readonly [type: string, names: readonly string[]])[] = [
   ["object", "additionalProperties dependentRequired dependentSchemas maxProperties minProperties patternProperties properties propertyNames required".split(" ")],
   ["array", "contains items maxContains maxItems minContains minItems prefixItems uniqueItems".split(" ")],
@@ -15,17 +15,20 @@ const keywords: readonly (readonly [type: string, names: readonly string[]])[] =
   ["number", "exclusiveMaximum exclusiveMinimum maximum minimum multipleOf".split(" ")],
 ]; // prettier-ignore
 
-/** Deepest nesting of schemas that is followed. */
+/** Maximum nesting of schemas that is followed. */
 const maxDepth = 50;
 
-/** The types of a tool's parameter, in the order in which a text is tried; empty where the schema names none. `root`: the tool's parameters. */
+/**
+ * The types of a tool's parameter, in the order in which a text is tried; empty if the schema names
+ * none. `root`: the tool's parameters.
+ */
 export function parameterTypes(schema: JsonValue | undefined, root: JsonObject): readonly string[] {
   return declaredTypes(withType(schema ?? null, root, { seen: [], depth: 0 }));
 }
 
 type Way = { readonly seen: readonly string[]; readonly depth: number };
 
-/** The schema with what it refers to, and with a type where its other keywords imply one. */
+/** The schema with its references resolved, and with a type if its other keywords imply one. */
 function withType(schema: JsonValue, root: JsonObject, { seen, depth }: Way): JsonValue {
   if (!(schema instanceof Map) || depth > maxDepth) return schema;
   const target = soleTarget(schema, root, seen);
@@ -48,7 +51,10 @@ function withType(schema: JsonValue, root: JsonObject, { seen, depth }: Way): Js
   return typed;
 }
 
-/** The one schema that a reference, or a list of one part, stands for; `null` where more is said. */
+/**
+ * The only schema denoted by a reference or by a list of one part; `null` if there are further
+ * keywords.
+ */
 function soleTarget(schema: JsonObject, root: JsonObject, seen: readonly string[]) {
   const aliases = ["$ref", "allOf"].filter((key) => schema.has(key));
   if (aliases.length !== 1 || Array.from(schema.keys()).some((key) => key !== aliases[0] && !annotations.has(key))) {

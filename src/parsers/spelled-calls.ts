@@ -1,5 +1,5 @@
-// One call of a tool in each format, as its models write it: to find out which names of tools a format can write at all. A name is
-// written as it is; what the parser then makes of it is the answer.
+// One call of a tool in each format, as its models write it, to find out which tool names a format
+// can write at all. A name is written unchanged; the parser's reading of it is the answer.
 
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
@@ -83,17 +83,20 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
 
-/** Names of the formats of which it is known how a call is written. */
+/** Names of the formats for which the spelling of a call is known. */
 export const spelledFormats: readonly string[] = Object.keys(spellings);
 
-/** A call of `name` with the argument "city"; `null`: it is not known how the format writes one. `parser`: as `toolCallParser` takes it. */
+/**
+ * A call of `name` with the argument "city"; `null` if the spelling of the format is unknown.
+ * `parser`: a name that `toolCallParser` accepts.
+ */
 export function spelledCall(parser: string, name: string): string | null {
   if (parser === responseTemplateName) return null;
   const format = firstToolCallParserName(parser);
   return Object.hasOwn(spellings, format) ? spellings[format]!(name) : null;
 }
 
-/** A tool of the name that such a call is of. */
+/** The tool of that name, for such a call. */
 export const calledTool = (name: string) =>
   toolFromDefinition(
     fromPlain({
@@ -106,7 +109,10 @@ export const calledTool = (name: string) =>
     }) as JsonObject,
   );
 
-/** The formats whose parsers do not read a call of a tool of this name back, of those whose calls can be spelled. */
+/**
+ * Formats whose parsers do not read back a call of a tool of this name, among those whose calls can
+ * be spelled.
+ */
 export function formatsWithout(name: string): readonly string[] {
   const formats = [...new Set(toolCallParserNames.map((parser) => toolCallParser(parser)))];
   return formats

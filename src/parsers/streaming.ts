@@ -1,6 +1,6 @@
-// Reads sampled text while it is still being sampled. The result is that of the whole text, always; what is shown on the way
-// is as much of it as is certain. Not a second reading of the formats: it cuts the stream where content may end, and has
-// calls read by the format itself.
+// Reads sampled text while it is still being sampled. The result always equals that of the whole
+// text; the streamed part is as much of it as is certain. Not a second reading of the formats: it
+// cuts the stream where content may end, and has calls read by the format itself.
 
 import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
 import type { ReasoningOptions, ReasoningParser } from "./reasoning-parser.ts";
@@ -17,38 +17,44 @@ export type ParseDelta =
 export type StreamingOptions = ToolCallParseOptions &
   ReasoningOptions & {
     readonly toolCallParser: ToolCallParser;
-    /** `null`: nothing is split off. */
+    /** `null`: reasoning is not split off. */
     readonly reasoningParser: ReasoningParser | null;
   };
 
 export type StreamedParse = {
   readonly reasoning: string;
   readonly parse: ToolCallParse;
-  /** What was held back and still has to be shown. */
+  /** Deltas that were held back and still have to be shown. */
   readonly deltas: readonly ParseDelta[];
-  /** False when something shown is not in the result: formats drop all calls for one bad one, and text before a late reasoning tag turns into reasoning. Then only the result counts. */
+  /**
+   * False if a streamed part is not in the result: formats drop all calls for one invalid call, and
+   * text before a late reasoning tag turns into reasoning. Then only the result counts.
+   */
   readonly isAsShown: boolean;
 };
 
 /**
- * One text on its way through the parsers.
+ * Streaming pass of one text through the parsers.
  *
- * Promised: whatever the pieces, `finish` gives what the parsers give for the whole text, and the deltas, joined by kind,
- * are the same. If `isAsShown`, they join to the result: reasoning, `content` without white space at its beginning, and
- * every call's name and arguments. No delta of `push` holds a marker of the format or a beginning of one.
- * Not promised: when deltas come. A call comes once it is complete, its arguments in one piece; calls of formats that
- * mark no end, and calls close behind others, come with `finish`. Problems come with `finish` only.
+ * Promised: however the text is split, `finish` returns the result of the parsers for the whole
+ * text, and the deltas, joined by kind, are the same. If `isAsShown`, they join to the result:
+ * reasoning, `content` without white space at its beginning, and the name and arguments of every
+ * call. No delta of `push` contains a marker of the format or a beginning of one.
+ *
+ * Not promised: when deltas come. A call comes once it is complete, its arguments in one piece;
+ * calls of formats that do not mark their end, and calls that closely follow others, come with
+ * `finish`. Problems come with `finish` only.
  */
 export interface StreamingParser {
   push(text: string): readonly ParseDelta[];
-  /** Call it once; nothing may be pushed afterwards. */
+  /** Must be called once; nothing may be pushed afterwards. */
   finish(): StreamedParse;
 }
 
 export function startParsing(options: StreamingOptions): StreamingParser {
   const { toolCallParser, reasoningParser } = options;
   const { callEnds } = toolCallParser.hints;
-  // Repair may change any text that has problems, so no call is sure before the end.
+  // Repair may change any text that has problems, so no call is certain before the end.
   const early = options.repair === true ? [] : callEnds;
   const pieces: string[] = [];
   const reasoningStage = reasoningParser?.startSplitting(options);
@@ -102,12 +108,13 @@ function isSameCall(left: DetectedCall, right: DetectedCall | undefined): boolea
   return left.name === right?.name && left.parameters === right.parameters;
 }
 
-/** The next look waits until the text is this much longer; 1.25 bounds all looks by five readings of the text. */
+/** Growth of the text before the next search; 1.25 bounds all searches by five readings of the text. */
 const growth = 1.25;
 
 /**
- * Finds calls in a stream of text where a call may be complete. Each look reads the text from its beginning, so looks become
- * rarer as the text grows: together they cost a few times one reading, and what is missed comes at the end.
+ * Finds calls in a stream of text at places where a call may be complete. Each search reads the
+ * text from its beginning, so searches become rarer as the text grows: together they cost a few
+ * times one reading, and missed calls come at the end.
  */
 function callStage(
   ends: readonly string[],
@@ -136,7 +143,7 @@ function callStage(
   };
 }
 
-/** Where markers end in a text, in order. */
+/** Ends of markers in a text, in order. */
 function endsIn(text: string, markers: readonly string[]): readonly number[] {
   const ends: number[] = [];
   for (const marker of markers) {
@@ -145,10 +152,13 @@ function endsIn(text: string, markers: readonly string[]): readonly number[] {
   return ends.sort((left, right) => left - right);
 }
 
-/** Beginnings held back in a row: Trinity deletes its two thinking tags, so that `<tool</th<think>ink>_call>` is one marker. */
+/**
+ * Consecutive beginnings that are held back: Trinity deletes its two thinking tags, so that
+ * `<tool</th<think>ink>_call>` is one marker.
+ */
 const heldLinks = 3;
 
-/** Where the sure part of a text ends: before a marker, or what may become one. */
+/** End of the certain part of a text: before a marker, or before text that may become one. */
 function sureEndOf(text: string, ends: readonly string[]): { readonly sureEnd: number; readonly isDone: boolean } {
   const found = ends.map((end) => text.indexOf(end)).filter((at) => at !== -1);
   const isDone = found.length > 0;
@@ -158,8 +168,9 @@ function sureEndOf(text: string, ends: readonly string[]): { readonly sureEnd: n
 }
 
 /**
- * Characters at the end of content or reasoning so far that may turn out to be neither, for who reads the whole text again and again
- * and needs no deltas of calls. As {@link startParsing} holds them back.
+ * Number of characters at the end of the content or reasoning so far that may turn out to be
+ * neither, for callers that read the whole text repeatedly and need no deltas of calls. The same
+ * characters are held back by {@link startParsing}.
  */
 export function heldBack(
   text: string,
@@ -172,13 +183,14 @@ export function heldBack(
 }
 
 /**
- * Shows content as it comes, and holds back what may turn out not to be content: the beginning of a marker, white space that may
- * be stripped. From the first of `ends` on nothing is shown, nor where one of `endsAtStart` is the very beginning. Costs time in
- * proportion to the text, however small the pieces are.
+ * Shows content as it comes, and holds back text that may turn out not to be content: the beginning
+ * of a marker, white space that may be stripped. Nothing is shown from the first of `ends` on, nor
+ * if the text begins with one of `endsAtStart`. Time is linear in the text, however small the
+ * pieces are.
  */
 function contentStage({ contentEnd: ends, contentEndAtStart: endsAtStart }: FormatHints): (piece: string) => string {
   const strip = stripping();
-  /** Not shown yet: beginnings of ends, so never long. */
+  /** Text not shown yet: beginnings of ends, so it is never long. */
   let held = "";
   let hasBegun = false;
   let isDone = false;

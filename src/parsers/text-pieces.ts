@@ -1,13 +1,14 @@
-// Finding delimited pieces in text the way the formats' regular expressions do (shortest, left to right, not overlapping),
-// in time linear in the text; and what streaming holds back: beginnings of markers, white space that may be stripped.
+// Finds delimited pieces in text as the formats' regular expressions do (shortest, left to right,
+// not overlapping), in time linear in the text; also the text that streaming holds back: beginnings
+// of markers, white space that may be stripped.
 
 import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
 
 export type TextBlock = {
-  /** Where the opening delimiter begins. */
+  /** Start of the opening delimiter. */
   readonly start: number;
   readonly body: string;
-  /** After the closing delimiter. */
+  /** Position after the closing delimiter. */
   readonly end: number;
 };
 
@@ -23,7 +24,10 @@ export function* blocksBetween(text: string, opening: string, closing: string): 
   }
 }
 
-/** What follows each opening, up to its closing; for the last one up to `end` where its closing is missing. */
+/**
+ * Yields the text after each opening, up to its closing; for the last one up to `end` if its
+ * closing is missing.
+ */
 export function* openBlocks(text: string, opening: string, closing: string, end = text.length): Generator<string> {
   let rest = 0;
   for (const block of blocksBetween(text, opening, closing)) {

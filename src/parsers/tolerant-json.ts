@@ -1,19 +1,20 @@
-// Reads JSON that is nearly right: what a person would read the same way. Not a guesser: a string or a key that was cut
-// off, or anything with two readings, is not read. Used by repair mode only; strict reading never comes here.
+// Reads JSON that is nearly right, if a person would read it the same way. Does not guess: a
+// truncated string or key, or text with two readings, is not read. Used only by repair mode, never
+// by strict reading.
 
 import { type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
 
 export type TolerantJson = {
   readonly value: JsonValue;
-  /** What was done, each once, phrased to follow "after"; empty for good JSON. */
+  /** Repairs that were made, each once, phrased to follow "after"; empty for valid JSON. */
   readonly repairs: readonly string[];
 };
 
-/** Deepest nesting that is read; calls nest a few levels. */
+/** Maximum nesting that is read; calls nest a few levels. */
 const maxDepth = 200;
 
-/** The value, or `null` where the text is no near-miss. Never throws. */
+/** Reads the value; `null` if the text is not a near miss. Never throws. */
 export function readTolerantJson(text: string): TolerantJson | null {
   const repairs = new Set<string>();
   const value = new TolerantReader(withoutFence(pythonStrip(text), repairs), repairs).readDocument();
@@ -38,11 +39,11 @@ const pythonWords: ReadonlyMap<string, JsonValue> = new Map<string, JsonValue>([
 ]);
 const scalar = /-?Infinity|[A-Za-z]+|-?[0-9][0-9eE.+-]*/y;
 
-/** Methods give `undefined` where the text cannot be read. */
+/** Methods return `undefined` for unreadable text. */
 class TolerantReader {
   readonly #text: string;
   readonly #repairs: Set<string>;
-  /** How many of each kind are open, so that a bracket is known to be missing or to be one too many. */
+  /** Number of open brackets of each kind, so that a missing or superfluous bracket is detected. */
   readonly #open = { "}": 0, "]": 0 };
   #at = 0;
 
@@ -100,7 +101,10 @@ class TolerantReader {
     this.#at++;
   }
 
-  /** Takes the closing bracket. The end of the text counts as one, and so does the bracket of what is around this. */
+  /**
+   * Takes the closing bracket. The end of the text counts as one, and so does the bracket of the
+   * enclosing container.
+   */
   #closes(closing: Closing): boolean {
     const next = this.#peek();
     if (next !== closing && !this.#isMissing(closing, next)) return false;
@@ -114,7 +118,10 @@ class TolerantReader {
     return next === "" || (next === other[closing] && this.#open[other[closing]] > 0);
   }
 
-  /** True when another item, or the closing bracket, may follow; takes the comma, and brackets that close nothing. */
+  /**
+   * True if another item, or the closing bracket, may follow; takes the comma, and brackets that
+   * close nothing.
+   */
   #separates(closing: Closing): boolean {
     while (this.#peek() === other[closing] && this.#open[other[closing]] === 0) {
       this.#repairs.add("dropping closing brackets that close nothing");
@@ -168,7 +175,7 @@ class TolerantReader {
     return word;
   }
 
-  /** The next character that is not blank; "" at the end. */
+  /** The next nonblank character; "" at the end. */
   #peek(): string {
     while (" \t\r\n".includes(this.#text[this.#at] ?? "x")) this.#at++;
     return this.#text[this.#at] ?? "";

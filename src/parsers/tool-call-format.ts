@@ -1,32 +1,46 @@
-// How a tool-call parser is made out of a format: the early exits, exceptions and defaults that formats share.
+// Construction of a tool-call parser from a format: the early exits, exceptions and defaults that
+// formats share.
 
 import { pythonExceptionType } from "../python-semantics/index.ts";
 import { repairCalls } from "./repair.ts";
 import type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 import { guessName, ToolCallScan } from "./tool-call-scan.ts";
 
-/** One syntax of tool calls: what a new format has to say. */
+/** Definition of one syntax of tool calls. */
 export type ToolCallFormat = {
   readonly name: string;
   readonly markers: readonly string[];
-  /** Default: content ends at `opening`, a call with the first closing of `nesting`, and nothing is repaired. */
+  /**
+   * Default: content ends at `opening`, a call with the first closing of `nesting`, and nothing is
+   * repaired.
+   */
   readonly hints?: Partial<FormatHints>;
-  /** Text without it holds no call, and `detect` is not called. `null`: `detect` is called for every text. */
+  /**
+   * Text without this string has no call, and `detect` is not called. `null`: `detect` is called
+   * for every text.
+   */
   readonly opening: string | null;
   /**
-   * Further strings that only a call has: text that holds one, or an opening of `nesting`, and yields no call is reported. Default: none.
+   * Further strings that occur only in calls: text with one of them, or with an opening of
+   * `nesting`, is reported if it yields no call. Default: none.
    */
   readonly signs?: readonly string[];
   /** Default: whether the text includes `opening`. */
   hasToolCall?(text: string): boolean;
-  /** Calls are read where no tools are declared, too. Default false: such text is content, calls or not. */
+  /**
+   * Reads calls even if no tools are declared. Default false: such text is content, with or without
+   * calls.
+   */
   readonly readsWithoutTools?: boolean;
-  /** Anything raised drops all calls and gives the whole text. Default false: the exception escapes, as the reference's. */
+  /**
+   * Any exception drops all calls and returns the whole text. Default false: the exception escapes,
+   * as in the reference.
+   */
   readonly isAllOrNothing?: boolean;
   /**
-   * Adds calls and problems to `scan` and returns the text beside the calls. May throw a `PythonError` or let a
-   * `JsonSyntaxError` pass where the reference lets an exception out; calls added before it are dropped. `start` is the
-   * first place of `opening`, -1 without one.
+   * Adds calls and problems to `scan` and returns the text outside the calls. May throw a
+   * `PythonError` or pass on a `JsonSyntaxError` where the reference raises; calls added before it
+   * are dropped. `start` is the first position of `opening`, -1 without one.
    */
   detect(text: string, scan: ToolCallScan, start: number): string;
 };
@@ -56,7 +70,7 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
   };
 }
 
-/** Others, such as the fence of JSON, stand in texts that hold no call, too. */
+/** Other openings, such as the fence of JSON, occur in texts without a call, too. */
 const isTag = (opening: string): boolean => /^[<\][]./.test(opening);
 
 function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallParseOptions): ToolCallParse {
@@ -76,7 +90,7 @@ function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallPa
       problems: scan.problems,
     };
   }
-  // Without tools the reference does not look for calls, in most formats.
+  // Without tools the reference does not search for calls, in most formats.
   const hasTools = options.tools.length > 0 || format.readsWithoutTools === true;
   const calls = hasTools ? scan.calls : [];
   const isCut = hasTools && (calls.length > 0 || hasToolCall(format, text));
@@ -91,7 +105,10 @@ const hasToolCall = (format: ToolCallFormat, text: string): boolean =>
 
 type LostCall = { readonly text: string; readonly isCut: boolean; readonly scan: ToolCallScan };
 
-/** A text that announces a call, or opens a part of one, and yields none, for a reason that the format itself did not report. */
+/**
+ * Reports a text that announces a call, or opens a part of one, and yields none, if the format
+ * itself did not report the reason.
+ */
 function reportLostCall({ signs = [] }: ToolCallFormat, { text, isCut, scan }: LostCall): void {
   const places = signs.map((sign) => text.indexOf(sign)).filter((at) => at !== -1);
   if (places.length === 0 && !isCut) return;

@@ -1,58 +1,84 @@
-// The contract of tool-call parsers. In text mode a parser gives exactly what SGLang's parser of the same name gives, so
-// training reads a policy as serving will read it; what SGLang drops silently is reported beside that result, never mixed
-// into it. Syntax only: schemas are validated in `agents/`.
+// The contract of tool-call parsers. In text mode a parser returns exactly the result of SGLang's
+// parser of the same name, so training reads a policy as serving will; parts that SGLang drops
+// silently are reported beside that result, never mixed into it. Syntax only: schemas are validated
+// in `agents/`.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
 
 export type ToolCallParse = {
-  /** What SGLang gives as content: its cut as soon as the text announces a call, even where no call came out. */
+  /**
+   * Content as SGLang returns it: truncated as soon as the text announces a call, even if no call
+   * was read.
+   */
   readonly normalText: string;
-  /** Text beside the calls as the format cuts it; the whole text, untrimmed, when no call came out. Nothing is lost in it. */
+  /**
+   * Text outside the calls as the format splits it; the whole text, untrimmed, if no call was read.
+   * No text is lost.
+   */
   readonly content: string;
   readonly calls: readonly DetectedCall[];
-  /** Class of the Python exception that SGLang lets out; then there are no calls. `null`: none. */
+  /**
+   * Class of the Python exception that SGLang does not catch, in which case `calls` is empty.
+   * `null` if none.
+   */
   readonly raised: string | null;
-  /** The format's own cut even where no call came out; `null` when an exception escaped. */
+  /** Normal text of the format even if no call was read; `null` if an exception escaped. */
   readonly detectorNormalText: string | null;
-  /** In the order of the text. */
+  /** Problems in the order of the text. */
   readonly problems: readonly ParseProblem[];
 };
 
 export type ToolCallParseOptions = {
   readonly tools: readonly Tool[];
-  /** Let calls of unknown tools through, as SGLANG_FORWARD_UNKNOWN_TOOLS does. Default false. */
+  /** Accepts calls of unknown tools, as SGLANG_FORWARD_UNKNOWN_TOOLS does. Default false. */
   readonly forwardUnknownTools?: boolean;
   /**
-   * Recover calls from near-misses, each reported as the problem "repaired". Default false, which is SGLang's reading. Text
-   * that is read without a problem, every call's arguments an object, comes out the same either way. Not for truncated
-   * text: a call could be completed that was never finished.
+   * Recovers calls from near misses, each reported as the problem "repaired". Default false, which
+   * is SGLang's reading. The result is the same either way for text that is read without a problem
+   * and whose arguments are all objects. Not for truncated text: an unfinished call could be
+   * completed.
    */
   readonly repair?: boolean;
 };
 
-/** What streaming and repair know about a format beyond its strict reading; finished text is read without it. */
+/**
+ * Facts about a format that streaming and repair use beyond its strict reading; finished text is
+ * read without them.
+ */
 export type FormatHints = {
-  /** From the first of these on, text may turn out to be a call; streaming shows no more of it until the end. */
+  /**
+   * Strings from the first of which on the text may turn out to be a call; streaming shows no more
+   * of it until the end.
+   */
   readonly contentEnd: readonly string[];
-  /** The same, but only where it begins the text. */
+  /** The same, but only at the beginning of the text. */
   readonly contentEndAtStart: readonly string[];
-  /** Behind each of these a call may be complete: streaming looks for calls there. Empty: calls come at the end. */
+  /**
+   * Strings after which a call may be complete: streaming looks for calls there. Empty: calls come
+   * at the end.
+   */
   readonly callEnds: readonly string[];
-  /** What a call consists of, outermost first, each opening with its closing: repair adds what is missing at the end of the text. */
+  /**
+   * Parts of a call, outermost first, each opening with its closing: repair adds those that are
+   * missing at the end of the text.
+   */
   readonly nesting: Readonly<Record<string, string>>;
-  /** Puts tags where strict reading requires them; `null` for formats that take them anywhere. */
+  /**
+   * Moves tags to the positions that strict reading requires; `null` for formats that accept them
+   * anywhere.
+   */
   readonly straighten: ((text: string) => string) | null;
 };
 
-/** Reads tool calls out of sampled text. Never throws on text. */
+/** Reads tool calls from sampled text. Never throws on text. */
 export interface ToolCallParser {
-  /** As SGLang names it in `--tool-call-parser`. */
+  /** Name in SGLang's `--tool-call-parser`. */
   readonly name: string;
   /** Strings that open, close or separate calls; a tokenizer may have some of them as single tokens. */
   readonly markers: readonly string[];
   readonly hints: FormatHints;
-  /** SGLang's quick test; it alone decides its finish reason "tool_calls". */
+  /** SGLang's quick test; only this test decides its finish reason "tool_calls". */
   hasToolCall(text: string): boolean;
   parse(text: string, options: ToolCallParseOptions): ToolCallParse;
 }

@@ -1,5 +1,6 @@
-// The tool-call parsers by SGLang's names, its aliases included; by vLLM's names those that only vLLM has; and two of our own for families
-// that neither reads as their templates write: `mistral_ids` and `seed_oss`. Each is loaded when it is first requested.
+// The tool-call parsers by SGLang's names, its aliases included; by vLLM's names those that only
+// vLLM has; and two of our own for families whose templates neither server reads: `mistral_ids` and
+// `seed_oss`. Each is loaded when it is first requested.
 
 import { ParserTable } from "./parser-table.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
@@ -62,14 +63,20 @@ const table = new ParserTable<ToolCallParser>({
 
 export const toolCallParserNames: readonly string[] = table.names;
 
-/** The first name of a tool-call parser, for an alias too. Throws a `ConfigurationError` that lists the names there are. */
+/**
+ * The first name of a tool-call parser, given any of its names. Throws a `ConfigurationError` that
+ * lists the available names.
+ */
 export const firstToolCallParserName = (name: string): string => table.firstName(name);
 
-/** Loads the tool-call parser of a name. Rejects with a `ConfigurationError` that lists the names there are. */
+/**
+ * Loads a tool-call parser by name. Rejects with a `ConfigurationError` that lists the available
+ * names.
+ */
 export const loadToolCallParser = (name: string): Promise<ToolCallParser> => table.load(name);
 
-/** The tool-call parser of a name. Throws a `ConfigurationError` that lists the names there are. */
+/** The tool-call parser of a name. Throws a `ConfigurationError` that lists the available names. */
 export const toolCallParser = (name: string): ToolCallParser => table.get(name);
 
-/** Makes parsers known that were imported otherwise than by `loadToolCallParser`. */
+/** Adds parsers that were imported directly rather than through `loadToolCallParser`. */
 export const addToolCallParsers = (parsers: readonly ToolCallParser[]): void => table.add(parsers);

@@ -1,5 +1,5 @@
-// What a format collects while it reads one text: calls and problems, and the rules that all formats with JSON share: which
-// key holds the name, which the arguments, what is dropped, what raises.
+// State of a format while it reads one text: calls and problems, and the rules that all formats
+// with JSON share: which key holds the name, which the arguments, what is dropped, what raises.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import {
@@ -20,21 +20,21 @@ import { blocksBetween, type TextBlock } from "./text-pieces.ts";
 
 /** A call as the reference reports it. */
 export type DetectedCall = {
-  /** `null` only with `forwardUnknownTools`, when the call has none. */
+  /** `null` only with `forwardUnknownTools`, if the call has no name. */
   readonly name: string | null;
   /** JSON text, in Python's layout where the format re-serializes it; for some formats unchecked text of the model. */
   readonly parameters: string;
-  /** Usually the tool's place in the list of tools, -1 for unknown ones; some formats count calls instead. */
+  /** Usually the tool's index in the list, -1 if unknown; in some formats the call's number. */
   readonly toolIndex: number;
 };
 
-/** Problems that are recorded; hostile text has one every few characters, each with a text as long as the whole. */
+/** Maximum recorded problems; hostile text can have one every few characters, each very long. */
 const maxProblems = 64;
 
 export class ToolCallScan {
   readonly tools: readonly Tool[];
   readonly forwardUnknownTools: boolean;
-  /** By name; nameless tools do not count, and of equal names the last does. */
+  /** Index of each tool by name; nameless tools do not count, and among equal names the last does. */
   readonly #indices: ReadonlyMap<string, number>;
   readonly #calls: DetectedCall[] = [];
   readonly #problems: ParseProblem[] = [];
@@ -50,7 +50,7 @@ export class ToolCallScan {
     return this.#calls;
   }
 
-  /** The first ones; what is beyond their number is one more, which says how many were left out. */
+  /** The first problems; if there are more, one further problem states how many were omitted. */
   get problems(): readonly ParseProblem[] {
     const last = this.#problems.at(-1);
     if (last === undefined || this.#leftOut === 0) return this.#problems;
@@ -62,7 +62,7 @@ export class ToolCallScan {
     for (const call of calls) this.#calls.push(call);
   }
 
-  /** What `detect` gives; when anything in it raises, no call at all and the whole text. */
+  /** Returns the result of `detect`; if it raises, drops all calls and returns the whole text. */
   allOrNothing(text: string, detect: () => string): string {
     try {
       return detect();
@@ -86,7 +86,7 @@ export class ToolCallScan {
     return this.#indices.has(name);
   }
 
-  /** The tool that a name stands for; of equal names the last counts. */
+  /** The tool of a name; among equal names the last counts. */
   tool(name: string): Tool | undefined {
     return this.tools[this.#indices.get(name) ?? -1];
   }
@@ -104,7 +104,7 @@ export class ToolCallScan {
     }
   }
 
-  /** The text outside of complete blocks, after `read` took what each of them holds. */
+  /** The text outside of complete blocks, after `read` has processed the content of each. */
   outside(text: string, [opening, closing]: readonly [string, string], read: (body: string) => void): string {
     let outside = "";
     let rest = 0;
@@ -116,7 +116,7 @@ export class ToolCallScan {
     return outside + text.slice(rest);
   }
 
-  /** Reads JSON. What Python refuses is reported and thrown on: formats differ in what they catch. */
+  /** Reads JSON. Errors of Python are reported and thrown on: formats differ in what they catch. */
   readJson(text: string): JsonValue {
     try {
       return parseJson(text);
@@ -128,7 +128,7 @@ export class ToolCallScan {
     }
   }
 
-  /** Reads JSON, or gives `undefined` where Python raises a decode error; its other errors (depth, digits) escape. */
+  /** Reads JSON; `undefined` for a decode error of Python; other errors (depth, digits) escape. */
   tryJson(text: string): JsonValue | undefined {
     try {
       return this.readJson(text);
@@ -138,10 +138,7 @@ export class ToolCallScan {
     }
   }
 
-  /**
-   * The calls in a JSON value: one object, or a list of them. Unknown and nameless ones are reported and left out.
-   * `source` is the text they were read from.
-   */
+  /** Reads the calls in JSON from `source`; unknown and nameless ones are reported and omitted. */
   callsIn(value: JsonValue, source: string): DetectedCall[] {
     const calls: DetectedCall[] = [];
     for (const entry of Array.isArray(value) ? value : [value]) {
@@ -163,12 +160,12 @@ export class ToolCallScan {
     throw new PythonError("AttributeError", `a call that is a Python ${type}`);
   }
 
-  /** The call of a name and arguments that a format has read itself; none when the tool is unknown. */
+  /** A call from a name and arguments that a format has read itself; empty if the tool is unknown. */
   named(name: string, toolArguments: PythonValue, source: string): DetectedCall[] {
     return this.isCallable(name, source) ? [this.call(name, dumpJson(toolArguments))] : [];
   }
 
-  /** A call as the reference's record takes it: names that are no strings are refused there. */
+  /** A call as the reference records it; the reference refuses names that are not strings. */
   call(name: JsonValue, parameters: string, toolIndex: number = this.#indexOf(name)): DetectedCall {
     if (name !== null && typeof name !== "string") {
       throw new PythonError("ValidationError", "a call's name must be a string");
@@ -176,7 +173,7 @@ export class ToolCallScan {
     return { name, parameters, toolIndex };
   }
 
-  /** True when a call of this name is let through; reports why when it is not. */
+  /** True if a call of this name is accepted; otherwise reports the reason. */
   isCallable(name: JsonValue, source: string): boolean {
     if (isTruthy(name) && typeof name === "object" && (Array.isArray(name) || name instanceof Map)) {
       this.report("no-name", source, `The call's "name" must be a string, not ${jsonTypeNames[pythonTypeName(name)]}.`);
@@ -188,7 +185,7 @@ export class ToolCallScan {
     return this.forwardUnknownTools;
   }
 
-  /** For formats that let calls of unknown tools through: says so all the same. */
+  /** Reports an unknown tool in formats that accept calls of unknown tools. */
   reportUnknown(name: string, source: string): void {
     if (!this.hasTool(name)) this.report("unknown-tool", source, `There is no tool "${name}".`, name);
   }
@@ -212,19 +209,19 @@ const jsonTypeNames = {
   dict: "an object",
 } as const;
 
-/** The tool that broken JSON calls, when its name can still be made out. */
+/** The tool that invalid JSON calls, if its name is still recognizable. */
 export function guessName(text: string): string | null {
   return /"name"\s*:\s*"([^"\\\n]{1,200})"/.exec(text)?.[1] ?? null;
 }
 
-/** The declared properties of a tool's arguments; empty when there are none to read. */
+/** The declared properties of a tool's arguments; empty if there are none to read. */
 export function toolProperties(tool: Tool | undefined): ReadonlyMap<string, JsonValue> {
   return schemaProperties(declaredParameters(tool));
 }
 
 /**
- * The properties that a schema declares: its own, else those of the alternatives and parts it is made of, where the first
- * declaration of a name counts. Empty for anything but a schema.
+ * The properties that a schema declares: its own, else those of its alternatives and parts, where
+ * the first declaration of a name counts. Empty for values that are not a schema.
  */
 export function schemaProperties(schema: JsonValue | undefined): ReadonlyMap<string, JsonValue> {
   if (!(schema instanceof Map)) return new Map();
@@ -239,13 +236,13 @@ export function schemaProperties(schema: JsonValue | undefined): ReadonlyMap<str
 
 const listOf = (value: JsonValue | undefined): readonly JsonValue[] => (Array.isArray(value) ? value : []);
 
-/** `parameters` as a tool's definition has them, whatever they are; `undefined` when it has none. */
+/** Value of `parameters` in a tool's definition, of any type; `undefined` if there is none. */
 export function declaredParameters(tool: Tool | undefined): JsonValue | undefined {
   const body = tool?.definition.get("function");
   return body instanceof Map ? body.get("parameters") : undefined;
 }
 
-/** What the parameters of a tool declare of one of them; `undefined`: nothing. Raises for declarations that are no objects. */
+/** Schema of one parameter; `undefined` if absent. Raises for declarations that are not objects. */
 export function declaredSchema(parameters: JsonValue | undefined, name: string): JsonObject | undefined {
   const schema = schemaProperties(parameters).get(name);
   if (schema === undefined || schema instanceof Map) return schema;

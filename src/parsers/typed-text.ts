@@ -1,5 +1,6 @@
-// What a parameter's JSON Schema declares, and arguments that a format writes as bare text read as that. Readers answer `undefined`
-// for text that is nothing of the kind; what Python raises beyond that (infinite integers, nesting) passes.
+// Types that a parameter's JSON Schema declares, and the readers of arguments that a format writes
+// as bare text. Readers return `undefined` for text of another type; other errors of Python
+// (infinite integers, nesting) are passed on.
 
 import { JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import {
@@ -23,13 +24,13 @@ const readInteger = (text: string): number | bigint | undefined => unlessRaised(
 const readNumber = (text: string): JsonFloat | number | bigint | undefined =>
   unlessRaised(["ValueError"], () => narrowFloat(pythonFloat(text)));
 
-/** Names of on and off in any case. */
+/** Reads names of on and off in any case. */
 const readSwitch = (text: string): boolean | undefined => switches.get(pythonStrip(pythonLower(text)));
 
 export const readJson = (text: string): JsonValue | undefined =>
   unlessRaised(["JSONDecodeError"], () => parseJson(text));
 
-/** Names that schemas use for the kinds above. */
+/** Names that schemas use for the types above. */
 export const kindNames = {
   text: ["string", "str"],
   integer: ["integer", "int"],
@@ -39,7 +40,7 @@ export const kindNames = {
 
 type Scalar = JsonFloat | number | bigint | boolean;
 
-/** How to read a scalar, by the names of its type. */
+/** Readers of scalars, by the names of their types. */
 export const scalarReadings: readonly (readonly [
   types: readonly string[],
   read: (text: string) => Scalar | undefined,
@@ -51,7 +52,7 @@ export const scalarReadings: readonly (readonly [
 
 type Schema = ReadonlyMap<string, JsonValue>;
 
-/** What a schema says of its type, the most telling first; `null`: nothing there. */
+/** Hints of a schema about its type, the most specific first; `null` if a hint is absent. */
 const hints: readonly ((schema: Schema) => string | null)[] = [
   (schema) => writtenType(schema.get("type")),
   (schema) => choicesType([schema.get("anyOf"), schema.get("oneOf")].find((choices) => isTruthy(choices ?? null))),
@@ -61,7 +62,7 @@ const hints: readonly ((schema: Schema) => string | null)[] = [
   (schema) => (schema.has("items") ? "array" : null),
 ];
 
-/** A type name; `null` when the schema says nothing. Unions give their common type, or "string". */
+/** A type name; `null` if the schema does not imply one. Unions give their common type, or "string". */
 export function inferSchemaType(schema: JsonValue | undefined): string | null {
   if (!(schema instanceof Map)) return null;
   for (const hint of hints) {

@@ -1,4 +1,5 @@
-// Reads one XML element as strictly as expat does, which a server reads calls with: no document type, no prefixes of names.
+// Reads one XML element as strictly as expat, with which a server reads calls: no document type, no
+// prefixes of names.
 
 /** An element of a text. */
 export type XmlElement = {
@@ -11,7 +12,7 @@ export type XmlElement = {
   readonly namespace: string;
 };
 
-/** Characters that no XML holds; halves of pairs among them. */
+/** Characters that are not allowed in XML, unpaired surrogates included. */
 // oxlint-disable-next-line no-control-regex
 const noCharacter = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]/u;
 const blanks = /[ \t\r\n]*/y;
@@ -22,12 +23,15 @@ const entity = /&(?:#x([0-9a-fA-F]+)|#([0-9]+)|(lt|gt|amp|quot|apos));/y;
 const entities = new Map([["lt", "<"], ["gt", ">"], ["amp", "&"], ["quot", '"'], ["apos", "'"]]); // prettier-ignore
 const instruction = /<\?(?![xX][mM][lL](?:[ \t\r\n]|\?>))[\p{L}_][\p{L}\p{M}\p{Nd}._·-]*(?=[ \t\r\n]|\?>)/uy;
 
-/** The element that a text is, from its first character to its last; `null` for a text that is not one. */
+/**
+ * Reads a text that is one element, from its first character to its last; `null` for any other
+ * text.
+ */
 export function readXml(text: string): XmlElement | null {
   return noCharacter.test(text) ? null : new XmlReader(text).read();
 }
 
-/** Methods give `null` where the text is no XML. */
+/** Methods return `null` if the text is not XML. */
 class XmlReader {
   readonly #text: string;
   #at = 0;
@@ -100,7 +104,7 @@ class XmlReader {
     return true;
   }
 
-  /** Takes what reaches to `end`; its text belongs to `element`. */
+  /** Takes the text up to `end`, which belongs to `element`. */
   #section(start: string, end: string, element?: XmlElement): boolean {
     const from = this.#at + start.length;
     const to = this.#text.indexOf(end, from);
@@ -126,7 +130,10 @@ class XmlReader {
 
 const unixLines = (text: string): string => text.replace(/\r\n?/g, "\n");
 
-/** The text with its references replaced; `null` where one is unknown, or stands for what is no character. */
+/**
+ * The text with its references replaced; `null` if a reference is unknown or does not stand for a
+ * character.
+ */
 function withEntities(text: string): string | null {
   const pieces: string[] = [];
   let rest = 0;

@@ -1,15 +1,19 @@
-// A process that rolls out into a folder, or goes on with the run in it, and may kill itself in the middle of a write. Its agents
-// are functions of prompt and seed, so that every process would have sampled the same: the bookshop's expert, the one of the carrier
-// of τ²-bench, and a script for τ²-bench's mock domain, whose user is recorded by the first run and replayed by all others.
-// Run by tests/chaos.test.ts: node chaos-child.mjs <folder> <plan> <seed> <tasks> <kill at write, 0: never> <share of it that is
-// written> <world> [<data>]. The plan "all" plays each task once; "filtered" plays groups until three are kept that teach something.
+// A process that runs a rollout into a folder, or resumes the run in it, and may kill itself in the
+// middle of a write. Its agents are functions of prompt and seed, so that every process would have
+// sampled the same: the expert of the bookshop, the expert of τ²-bench's telecom domain, and a
+// script for τ²-bench's mock domain, whose user is recorded by the first run and replayed by all
+// others.
+// Run by tests/chaos.test.ts: node chaos-child.mjs <folder> <plan> <seed> <tasks> <kill at write,
+// 0: never> <share of it that is written> <world> [<data>]. The plan "all" runs each task once;
+// "filtered" runs groups until three with a learning signal are kept.
 
 import { existsSync, readFileSync } from "node:fs";
 import { appendFile, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 import { bookshopSource, createExpertEngine } from "../../dist/environments/bookshop/index.js";
-// Rooms with libraries that are not needed here are entered by the side: this process is started often.
+// Modules are imported directly rather than through entries that load unneeded libraries: this
+// process is started often.
 import { createToolCalling } from "../../dist/agents/tool-calling.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
 import { dropZeroSignal, resumableRunner, runRollout, episodeRunner } from "../../dist/rollout/index.js";
@@ -23,13 +27,13 @@ const [world, data] = process.argv.slice(8);
 
 const tokenizer = createReadableTokenizer();
 
-/** Environment, its split, places of tasks in it, the user, and what the agent does. */
+/** Environment, its split, task indexes in it, the user, and the agent's action. */
 const worlds = {
   bookshop: () => ({ environment: bookshopSource(), split: "train", taskAt: (at) => at, user: agendaUser() }),
   telecom: async () => {
     const { loadTau2Data, tau2Source, telecomExpertAction, telecomRuleUser } = await tau2();
     const environment = await tau2Source(await loadTau2Data({ domain: "telecom", folder: data }));
-    // Of every kind.
+    // A stride of 19 reaches tasks of every kind.
     return { environment, split: "base", taskAt: (at) => 19 * at, user: telecomRuleUser(), act: telecomExpertAction };
   },
   mock: async () => {
@@ -47,7 +51,10 @@ const worlds = {
 
 const tau2 = () => import("../../dist/environments/tau2-bench/index.js");
 
-/** A user of the mock domain that reads and dismisses its notification; replayed where the first run has recorded it. */
+/**
+ * A user of the mock domain that reads and dismisses its notification; replayed if the first run
+ * has recorded it.
+ */
 async function recordedUser() {
   const { recordingUser, parseUserExchanges, selectUser } = await import("../../dist/users/index.js");
   const file = join(dirname(folder), "users.jsonl");
@@ -76,7 +83,10 @@ async function recordedUser() {
   return recordingUser({ name: "reader", create }, (one) => appendFile(file, `${JSON.stringify(one)}\n`));
 }
 
-/** Asks for the notification, completes the task, and says so; now and then, by the seed, it only says so. */
+/**
+ * Requests the notification, completes the task, and says so; sometimes, depending on the seed, it
+ * only says so.
+ */
 function mockAction(prompt, { seed: drawn }) {
   // After the greeting.
   const turns = prompt.split("<|im_start|>assistant").length - 3;
@@ -89,7 +99,7 @@ function mockAction(prompt, { seed: drawn }) {
 const { environment, split, taskAt, user, act } = await worlds[world]();
 const engine = createExpertEngine({ tokenizer, noise: 0.2, ...(act === undefined ? {} : { act }) });
 
-/** Every write of the store passes here. */
+/** Every write of the store passes through here. */
 let writes = 0;
 const probe = await open(process.argv[1], "r");
 const prototype = Object.getPrototypeOf(probe);

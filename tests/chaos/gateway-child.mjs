@@ -1,5 +1,5 @@
-// A gateway that is killed: a policy that answers what it is asked, in the folder and at the port of its parameters. Started again
-// there, it takes up what the last one left.
+// A gateway that is killed: a policy that answers every request, in the folder and at the port of
+// its parameters. Restarted there, it resumes the sessions of the previous process.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const [, , folder = "", port = "0"] = process.argv;
 const tokenizer = createReadableTokenizer();
 const engine = createScriptedEngine({
   tokenizer,
-  // The end of the prompt is the last question; its number comes back.
+  // The prompt ends with the last question; its number is sent back.
   script: ({ prompt }) => {
     const asked = tokenizer.decode(prompt.view(Math.max(0, prompt.length - 40))).match(/question \d+/g) ?? [];
     return `Answer to ${asked.at(-1)}.<|im_end|>`;

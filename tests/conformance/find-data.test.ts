@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true }));
 
-// A kind that no shared folder has, so that the outcome is the same with and without one.
+// A kind of data that is in no shared folder, so that the outcome is the same with and without one.
 const find = (data: string | null) =>
   findData("chess", { data, goldens: join(base, "goldens"), mustContain: ["openings"] });
 

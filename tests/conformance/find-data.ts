@@ -1,5 +1,6 @@
-// Where the data that goldens speak of lies (tables, tokenizers, templates). Lenient, because golden folders are copied
-// around: the data may be named by `--data`, lie beside the goldens, or in the shared folder. Not a loader.
+// Finds the data to which goldens refer (tables, tokenizers, templates). Lenient, because golden
+// folders are copied around: the data may be named by `--data`, be beside the goldens, or in the
+// shared folder. Not a loader.
 
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -8,18 +9,19 @@ import { ConfigurationError } from "#src/core/index.ts";
 import { repositoryRoot } from "./shared-folder.ts";
 
 export type FindDataOptions = {
-  /** What `--data` named; `null` when nothing was named. Then nothing outside it is looked at. */
+  /** Value of `--data`; `null` if absent. If given, no other folder is searched. */
   readonly data: string | null;
-  /** Folder of the golden files; its neighbours are looked at. */
+  /** Folder of the golden files; its neighbours are searched. */
   readonly goldens: string;
-  /** Paths that the right folder contains; the first folder that has all of them is taken. */
+  /** Paths that the right folder contains; the first folder that has all of them is used. */
   readonly mustContain: readonly string[];
 };
 
 /**
- * The folder of one kind of data (`tau-bench`, `models`): named folder, or beside the goldens, or `../shared/<kind>`.
+ * The folder of one kind of data (`tau-bench`, `models`): the named folder, or one beside the
+ * goldens, or `../shared/<kind>`.
  *
- * Throws a `ConfigurationError` that lists every place looked at when none fits.
+ * Throws a `ConfigurationError` that lists every place searched if none fits.
  */
 export function findData(kind: string, options: FindDataOptions): string {
   const places = [...new Set(candidates(kind, options))];

@@ -1,5 +1,5 @@
-// Reading and counting for suites whose golden files hold one JSON object a line. Lossless, because `1.0` and `1` differ in
-// what templates and parsers write.
+// Reads and counts records for suites whose golden files hold one JSON object per line. Lossless,
+// because templates and parsers write `1.0` and `1` differently.
 
 import { readFile } from "node:fs/promises";
 
@@ -10,7 +10,10 @@ const shownFailures = 10;
 /** Characters shown on either side of the first difference. */
 const excerpt = 80;
 
-/** The records of a file. A line that is not a JSON object throws: then it is no golden file. */
+/**
+ * Records of a file. Throws for a line that is not a JSON object: the file is then not a golden
+ * file.
+ */
 export async function readGoldenFile(path: string): Promise<JsonObject[]> {
   const text = await readFile(path, "utf8");
   return text
@@ -23,7 +26,7 @@ export async function readGoldenFile(path: string): Promise<JsonObject[]> {
     });
 }
 
-/** Counts what became of the records of one file. */
+/** Counts the results of the records of one file. */
 export class GoldenTally {
   readonly #file: string;
   #passed = 0;
@@ -37,7 +40,7 @@ export class GoldenTally {
     this.#file = file;
   }
 
-  /** Passes a record when what `play` returns is what was recorded; an exception fails it. */
+  /** Passes a record if `play` returns the recorded value; an exception fails it. */
   compare(record: JsonObject, expected: JsonValue, play: () => JsonValue): void {
     let difference: string | null;
     try {
@@ -70,7 +73,10 @@ export class GoldenTally {
   }
 }
 
-/** What differs first, with its path; `null` when both are the same JSON. Order of keys does not matter. */
+/**
+ * First difference, with its path; `null` when both are the same JSON. Order of keys does not
+ * matter.
+ */
 export function describeDifference(expected: JsonValue, actual: JsonValue, path = ""): string | null {
   if (expected instanceof Map && actual instanceof Map) {
     for (const key of new Set([...expected.keys(), ...actual.keys()])) {
@@ -103,7 +109,7 @@ function cut(text: string, start: number): string {
   return `${start > 0 ? "…" : ""}${piece}${start + piece.length < text.length ? "…" : ""}`;
 }
 
-/** A text of a record; `null` when it has none of that key. */
+/** String of a record; `null` if the key is absent. */
 export function textOf(record: JsonObject, key: string): string | null {
   const value = record.get(key);
   return typeof value === "string" ? value : null;

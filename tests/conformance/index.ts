@@ -1,5 +1,6 @@
-// The golden suites by name: recorded inputs and expected outputs, played through our adapters by the tests and by
-// `npm run conformance`. Loaded when asked for, because a suite pulls in the adapters that it plays.
+// The golden suites by name: recorded inputs and expected outputs, run through our adapters by the
+// tests and by `npm run conformance`. Loaded on demand, because a suite imports the adapters that
+// it runs.
 
 import type { GoldenSuite } from "./suite.ts";
 
@@ -13,7 +14,7 @@ const loaders: ReadonlyMap<string, () => Promise<GoldenSuite>> = new Map([
 
 export const suiteNames: readonly string[] = [...loaders.keys()];
 
-/** The suite of a name; `null` when there is none. */
+/** The suite of a name; `null` if there is none. */
 export async function loadSuite(name: string): Promise<GoldenSuite | null> {
   return (await loaders.get(name)?.()) ?? null;
 }

@@ -1,4 +1,4 @@
-// The program behind `npm run conformance`; see `run-conformance.ts`.
+// The program that `npm run conformance` starts; see `run-conformance.ts`.
 
 import { loadSuite, suiteNames } from "./index.ts";
 import { runConformance } from "./run-conformance.ts";

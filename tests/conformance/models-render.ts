@@ -1,6 +1,6 @@
-// Golden files `render.NAME` and `prefix.NAME`: what transformers' own template compiler renders, and whether adding a
-// message leaves the text before it as it was. Each is played with the chat template found in the data folder. Part of the
-// suite `models`.
+// Golden files `render.NAME` and `prefix.NAME`: output of transformers' own template compiler, and
+// whether adding a message leaves the text before it unchanged. Each is run with the chat template
+// found in the data folder. Part of the suite `models`.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,10 @@ import type { GoldenFileReport, GoldenSuiteOptions } from "./suite.ts";
 
 const names = /^(render|prefix)\.(.+)\.jsonl$/;
 
-/** Plays one file; `null` when its name is none of ours. Records whose chat template is missing are unsupported. */
+/**
+ * Runs one file; `null` if its name is not one of ours. Records whose chat template is missing are
+ * unsupported.
+ */
 export async function runRenderGoldens(
   folder: string,
   file: string,
@@ -37,14 +40,14 @@ export async function runRenderGoldens(
 
 type TemplateRecord = { readonly kind: string; readonly template: ChatTemplate; readonly record: JsonObject };
 
-/** Compares what the template makes of one record with what was recorded. */
+/** Compares the template's result for one record with the recorded one. */
 function playTemplateRecord(tally: GoldenTally, { kind, template, record }: TemplateRecord): void {
   const expected = record.get("expected") ?? null;
   if (kind === "prefix") tally.compare(record, expected, () => playPrefix(template, record));
   else tally.compare(record, withoutMessage(expected), () => playRender(template, record));
 }
 
-/** The message of an error is compared only where the template itself chose it. */
+/** The message of an error is compared only if the template itself chose it. */
 function withoutMessage(expected: JsonValue): JsonValue {
   if (!(expected instanceof Map) || !expected.has("error") || expected.get("error") === "raise") return expected;
   return new Map([["error", expected.get("error")!]]);
@@ -113,7 +116,7 @@ function compileFound(name: string, goldens: string, options: GoldenSuiteOptions
   return text === null ? null : compileChatTemplate(text);
 }
 
-/** The chat template of a model in the data folder; `null`: there is none. */
+/** The chat template of a model in the data folder; `null` if there is none. */
 export function findChatTemplate(name: string, goldens: string, { data }: GoldenSuiteOptions): string | null {
   for (const file of ["chat_template.jinja", "tokenizer_config.json"]) {
     const path = join(name, file);

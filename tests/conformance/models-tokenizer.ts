@@ -1,5 +1,6 @@
-// Golden files `encode.NAME`, `decode.NAME` and `drift.NAME`: what Hugging Face tokenizers make of texts and ids, and where
-// encoding in parts differs from encoding the whole. Part of the suite `models`.
+// Golden files `encode.NAME`, `decode.NAME` and `drift.NAME`: results of Hugging Face tokenizers
+// for texts and ids, and positions where encoding in parts differs from encoding the whole. Part of
+// the suite `models`.
 
 import { ConfigurationError, type Tokenizer } from "#src/core/index.ts";
 import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
@@ -10,10 +11,16 @@ import type { GoldenFileReport, GoldenSuiteOptions } from "./suite.ts";
 
 const names = /^(encode|decode|drift)\.(.+)\.jsonl$/;
 
-/** Kept for the life of the process: a vocabulary takes half a second to load, and three files speak of each. */
+/**
+ * Tokenizers, kept for the life of the process: a vocabulary takes half a second to load, and three
+ * files refer to each.
+ */
 const loaded = new Map<string, Promise<Tokenizer>>();
 
-/** Plays one file of a folder; `null` when its name is none of ours. Records whose tokenizer.json is missing are unsupported. */
+/**
+ * Runs one file of a folder; `null` if its name is not one of ours. Records whose tokenizer.json is
+ * missing are unsupported.
+ */
 export async function runTokenizerGoldens(
   folder: string,
   file: string,
@@ -39,14 +46,17 @@ export async function runTokenizerGoldens(
   return tally.report();
 }
 
-/** Why a vocabulary is in no data set of ours. Packages that carry it cannot give it another licence than its maker has. */
+/**
+ * Reason why a vocabulary is in none of our data sets. Packages that carry it cannot give it
+ * another licence than its maker's.
+ */
 function licenceNote(name: string): string {
   return name.startsWith("llama-3")
     ? "; it comes under the Llama Community License, so bring your own with --data"
     : "";
 }
 
-/** How a record is played, and which of its keys say what should come out. */
+/** Function that runs each type of record, and the keys of a record that hold the expected results. */
 const plays: Readonly<Record<string, Play>> = {
   encode: {
     keys: ["ids", "decoded", "decoded_skip_special"],
@@ -96,7 +106,7 @@ function decodings(tokenizer: Tokenizer, ids: ArrayLike<number>): Entry[] {
   return [["decoded", decoded], ["decoded_skip_special", tokenizer.decode(ids, { skipSpecialTokens: true })]]; // prettier-ignore
 }
 
-/** Golden files name models shortly: "qwen2.5" is the folder "qwen2.5-instruct". */
+/** Golden files abbreviate model names: "qwen2.5" is the folder "qwen2.5-instruct". */
 function findTokenizer(name: string, goldens: string, options: GoldenSuiteOptions): string | null {
   for (const folder of [name, `${name}-instruct`]) {
     try {

@@ -1,4 +1,5 @@
-// Golden suite `models`: tokenizers and chat templates of model families, one file a family and question.
+// Golden suite `models`: tokenizers and chat templates of model families, one file per family and
+// question.
 
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";

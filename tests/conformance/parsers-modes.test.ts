@@ -18,7 +18,7 @@ import {
 import { textOf } from "./golden-file.ts";
 import { committedGoldens, sharedFolder } from "./shared-folder.ts";
 
-/** The larger set where there is one. */
+/** The larger set if it exists. */
 const folder = sharedFolder("parsers-0.5.23") ?? committedGoldens("parsers");
 
 type Vector = { readonly text: string; readonly options: StreamingOptions };
@@ -116,7 +116,8 @@ describe("streaming and repair on every vector", () => {
       checkVector({ text: thoughtful, options: { ...options, ...thought } }, random);
     }
     const kept = played.filter(({ finished }) => finished.isAsShown);
-    // What is shown is nearly always kept; the others are texts in which one bad call takes all others with it.
+    // Streamed text nearly always matches the result; the exceptions are texts in which one invalid
+    // call discards all others.
     expect(kept.length / played.length).toBeGreaterThan(0.85);
   });
 

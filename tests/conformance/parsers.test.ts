@@ -8,7 +8,7 @@ import type { GoldenFileReport } from "./suite.ts";
 
 const folder = sharedFolder("parsers-0.5.23");
 
-/** Vectors per file; a file that shrinks unseen would prove nothing. */
+/** Vectors per file; a file that shrinks unnoticed would prove nothing. */
 const counts: Readonly<Record<string, number>> = {
   deepseekv3: 101,
   deepseekv31: 103,
@@ -35,7 +35,10 @@ const counts: Readonly<Record<string, number>> = {
   trinity: 116,
 };
 
-/** Parsers whose vectors are recorded for every clone only, with the server's version in each. */
+/**
+ * Parsers whose vectors are recorded only in the set of every clone, with the server's version in
+ * each.
+ */
 const recorded = [
   "apertus2509",
   "beam",
@@ -66,7 +69,7 @@ describe("the parser vectors of every clone", () => {
   test("each parser agrees with SGLang on 20 of them", async () => {
     for await (const report of parsersSuite.run(committedGoldens("parsers"), { data: null })) {
       const { file } = report;
-      // Twelve reasoning parsers, of which gpt-oss answers 10 texts, and 10 texts each of the others.
+      // Vectors of the reasoning parsers: gpt-oss answers 10 texts, and the others 10 texts each.
       const passed = file === "reasoning.jsonl" ? 390 : 20;
       expect(report).toEqual({ file, passed, failed: 0, unsupported: 0, failures: [], unsupportedReason: null });
     }

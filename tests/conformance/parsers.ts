@@ -1,4 +1,5 @@
-// Golden suite `parsers`: vectors made by SGLang's own detectors, one file a tool-call parser, and `reasoning.jsonl`.
+// Golden suite `parsers`: vectors made by SGLang's own detectors, one file per tool-call parser,
+// and `reasoning.jsonl`.
 
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";

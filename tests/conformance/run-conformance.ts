@@ -1,5 +1,5 @@
-// The command behind `npm run conformance`: plays one suite's golden files from a folder and prints what became of them.
-// Not a test runner; the tests call the suites themselves.
+// Implementation of `npm run conformance`: runs one suite's golden files from a folder and prints
+// the result of each. Not a test runner; the tests call the suites themselves.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,12 +9,12 @@ import { ConfigurationError } from "#src/core/index.ts";
 import type { GoldenFileReport, GoldenSuite } from "./suite.ts";
 
 export type ConformanceOptions = {
-  /** The suites that can be named, in the order in which they are listed. */
+  /** The suites that can be named, in display order. */
   readonly suiteNames: readonly string[];
   readonly loadSuite: (name: string) => Promise<GoldenSuite | null>;
-  /** Takes one line of the report. */
+  /** Prints one line of the report. */
   readonly print: (line: string) => void;
-  /** Takes one line that explains why nothing was played. */
+  /** Prints one line that explains why nothing was run. */
   readonly printError: (line: string) => void;
 };
 
@@ -25,16 +25,16 @@ type Request = {
   readonly allowUnsupported: boolean;
 };
 
-/** How many differences are shown in all. */
+/** Maximum number of differences shown in total. */
 const shownFailures = 10;
 
 const usage = "npm run conformance -- <suite> <folder> [--data <folder>] [--allow-unsupported]";
 
 /**
- * Plays what the parameters name and resolves to the exit code: 0 when everything passed, 1 when something failed, 2 when
- * nothing could be played (after one sentence that says why).
+ * Runs the suite that the parameters name and resolves to the exit code: 0 if everything passed, 1
+ * if something failed, 2 if nothing could be run (after one sentence with the reason).
  *
- * What is not supported yet counts as failed, unless `--allow-unsupported` is given.
+ * Unsupported records count as failed, unless `--allow-unsupported` is given.
  */
 export async function runConformance(parameters: readonly string[], options: ConformanceOptions): Promise<number> {
   try {

@@ -1,4 +1,5 @@
-// Plays one record of the seed's goldens: the scripted server, the scripted customer and everything that was seen.
+// Runs one record of the seed's goldens: the scripted server, the scripted customer and everything
+// that they observed.
 
 import type { Tokenizer } from "#src/core/index.ts";
 import { loadTauBench, TauEpisode, type TauUser } from "#src/environments/tau-bench/index.ts";
@@ -16,31 +17,31 @@ import { toolCallParser } from "#src/parsers/index.ts";
 import { compileChatTemplate, segmentsText } from "#src/renderers/index.ts";
 import { describeDifference, textOf } from "./golden-file.ts";
 
-/** What all records of one set share. */
+/** Data that all records of one set share. */
 export type SeedSet = {
   readonly chatTemplate: string;
   readonly tokenizer: Tokenizer;
-  /** The rendered text and ids that every prompt begins with. */
+  /** The rendered text and ids with which every prompt begins. */
   readonly prefix: { readonly text: string; readonly ids: readonly number[] };
   readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
   readonly tauBench: string;
 };
 
-/** What happened. */
+/** Outcome of running one record. */
 export type SeedPlay = {
   readonly posted: readonly {
     readonly url: string;
     readonly text: string;
     readonly sampling: JsonValue;
-    /** The sampling parameters are those of the script. */
+    /** True if the sampling parameters are those of the script. */
     readonly hasScriptSampling: boolean;
   }[];
-  /** One per reply that reached the parser, in the records' own words. */
+  /** One per reply that reached the parser, in the format of the records. */
   readonly turns: JsonValue[];
   readonly userHeard: readonly JsonValue[];
   readonly repliesLeft: number;
   readonly userLinesLeft: number;
-  /** The result, or what the loop let escape. */
+  /** The result, or the error that escaped the loop. */
   readonly result: SlimeTauResult | Error;
 };
 
@@ -121,7 +122,8 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
             throw new PythonError("RuntimeError", "the adapter was made to raise");
           }
           const read = parser.parse(text, { tools: data.tools, forwardUnknownTools });
-          // As SGLang read before 0.5.23, with which these were recorded: where no call comes out, nothing of the text is dropped.
+          // Normal text of SGLang before 0.5.23, which recorded these: if no call is read, no text
+          // is dropped.
           const result = { ...read, normalText: read.content };
           turn.set("parsed", result.raised === null ? parsedRecord(result) : "failed");
           return result;
@@ -148,7 +150,7 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
   };
 }
 
-/** The customer of a script, who raises where the script says so. */
+/** The customer of a script, who raises where the script requires it. */
 function scriptedCustomer(record: JsonObject): {
   readonly simulator: TauUser;
   readonly heard: readonly JsonValue[];
@@ -173,7 +175,7 @@ function scriptedCustomer(record: JsonObject): {
   };
 }
 
-/** What the scripted server answers. Throws where it fails. */
+/** Answer of the scripted server. Throws where the script has a failure. */
 function serverAnswer(reply: JsonValue | undefined): unknown {
   if (!(reply instanceof Map)) throw new Error("The scripted server has no reply left.");
   if (reply.has("raises")) throw raised(reply);

@@ -1,5 +1,6 @@
-// Golden suite `seed`: records of the original Python loop, played through the preset `slime-tau`. Every request, message,
-// token and mask must be the same; for families whose template rewrites history only requests and rewards are.
+// Golden suite `seed`: records of the original Python loop, run through the preset `slime-tau`.
+// Every request, message, token and mask must be the same; for families whose template rewrites
+// history only requests and rewards.
 
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -24,7 +25,7 @@ import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import { playSeedRecord, type SeedPlay, type SeedSet } from "./seed-play.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
 
-/** Sets whose file is named for the template; the tokenizer lies in another folder for one of them. */
+/** Tokenizer folders of sets that are named for the template, if the folder has another name. */
 const tokenizerFolders: Readonly<Record<string, string>> = { "qwen3-instruct-2507": "qwen3" };
 
 export const seedSuite: GoldenSuite = {
@@ -86,7 +87,10 @@ async function loadSet(name: string, folder: string, options: GoldenSuiteOptions
   };
 }
 
-/** The suite needs two kinds of data and `--data` may name one of them: the other is looked for in the usual places. */
+/**
+ * The suite needs two kinds of data and `--data` may name one of them: the other is searched for in
+ * the usual places.
+ */
 function findEither(
   kind: string,
   file: string,
@@ -101,7 +105,10 @@ function findEither(
   }
 }
 
-/** The recorded outcome without what quotes CPython or pydantic: messages of errors are theirs, types are the loop's. */
+/**
+ * The recorded outcome without texts from CPython or pydantic: error messages are theirs, error
+ * types are the loop's.
+ */
 function comparable(expected: JsonObject): JsonValue {
   const copy = new Map(expected);
   const turns = copy.get("turns");
@@ -112,7 +119,10 @@ function comparable(expected: JsonObject): JsonValue {
   return copy;
 }
 
-/** JavaScript sends 1.0 as 1, and no server can tell; so sampling parameters are compared by value. */
+/**
+ * JavaScript sends 1.0 as 1, which no server can distinguish, so sampling parameters are compared
+ * by value.
+ */
 function withPlainSampling(post: JsonObject): JsonObject {
   const sampling = post.get("sampling_params");
   return sampling === undefined ? post : new Map(post).set("sampling_params", fromPlain(toPlain(sampling)));
@@ -211,7 +221,7 @@ function runsOf(mask: readonly number[]): JsonValue[] {
   return runs;
 }
 
-/** Of a family that rewrites history: the texts that were sent, and the reward. */
+/** Expected values for a family that rewrites history: the texts that were sent, and the reward. */
 function expectedRequests(expected: JsonObject): JsonValue {
   const posted = (expected.get("posted") ?? []) as JsonObject[];
   const result = objectOf(expected, "result");

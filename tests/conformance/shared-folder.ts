@@ -1,15 +1,16 @@
-// Where golden files lie. Those shared between projects are in the folder `shared` beside the repository, which a clone may
-// lack: what needs it is skipped then, never in a CI run. A smaller set that every clone has is in tests/goldens. Neither is
-// part of the package.
+// Locations of golden files. Those shared between projects are in the folder `shared` beside the
+// repository, which a clone may lack: tests that need it are skipped then, except in a CI run. A
+// smaller set that every clone has is in tests/goldens. Neither is part of the package.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * A folder or file below `../shared`, relative to the repository root; `null` when there is none.
+ * A folder or file below `../shared`, relative to the repository root; `null` if there is none.
  *
- * Throws instead of returning `null` when the environment says `CI=true`: a CI run that skips goldens is a failure.
+ * Throws instead of returning `null` if `CI=true` is set in the environment: a CI run that skips
+ * goldens is a failure.
  */
 export function sharedFolder(...parts: readonly string[]): string | null {
   const folder = join(repositoryRoot(), "..", "shared", ...parts);
@@ -28,7 +29,10 @@ export function committedGoldens(suite: string): string {
   return join(repositoryRoot(), "tests", "goldens", suite);
 }
 
-/** The folder of our own package.json, found by walking up, so that it is the same from `src/` and from `dist/`. */
+/**
+ * The folder of our own package.json, found by searching upward, so that it is the same from `src/`
+ * and from `dist/`.
+ */
 export function repositoryRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!isOurPackage(join(folder, "package.json"))) {

@@ -5,7 +5,10 @@ import { type JsonObject, type JsonValue, parseJson } from "#src/python-semantic
 
 type Played = { readonly expected: JsonValue; readonly actual: JsonValue };
 
-/** A sequence: every observation, the hash after every call that changed something, and the hash at the end. */
+/**
+ * Runs a sequence: every observation, the hash after every call that changed something, and the
+ * hash at the end.
+ */
 export function playCalls(data: DomainData, record: JsonObject): Played {
   const calls = record.get("calls") as JsonObject[];
   const world = new World(data.base);
@@ -37,13 +40,13 @@ function playCall(data: DomainData, world: World, call: JsonObject): JsonObject 
   const before = stateOf(world);
   const { observation } = callAction(data.domain, world, { name, kwargs });
   const result: JsonObject = new Map<string, JsonValue>([["obs", observation]]);
-  // A step whose observation is no text breaks in the reference's reply, after the call.
+  // A step whose observation is not a string fails in the reference's reply, after the call.
   if (observation === null) result.set("raises", "ValidationError");
   if (stateOf(world) !== before) result.set("hash", world.digest());
   return result;
 }
 
-/** Tells states apart as the hash does, a hundred times faster: most calls change nothing. */
+/** Distinguishes the same states as the hash, a hundred times faster: most calls change nothing. */
 function stateOf(world: World): string {
   const records = [...world.differences()].flatMap(([table, texts]) =>
     [...texts].map(([id, text]) => JSON.stringify([table, id, text])),

@@ -1,4 +1,5 @@
-// Records of whole episodes, steps after the end included, played through the reference-faithful layer.
+// Records of whole episodes, steps after the end included, run through the reference-faithful
+// layer.
 
 import { type DomainData, TauEpisode, type TauUser } from "#src/environments/tau-bench/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
@@ -28,7 +29,8 @@ export async function playEpisode(
     ["actions_recorded", episode.actions.length],
     ["data_hash", episode.digest()],
   ]);
-  // Steps after the end changed the task's own gold lists in the reference, which shares them with the data; we never do.
+  // Steps after the end changed the task's own gold lists in the reference, which shares them with
+  // the data; ours never do.
   const isGoldAltered = record.get("gold_altered") === true;
   const kept = [...actual.keys()].filter((key) => record.has(key) && !(isGoldAltered && key === "data_hash"));
   return {

@@ -1,5 +1,6 @@
-// Runs of a real model that upstream published, played again. What the reference answers today is compared; what was
-// recorded then (with other data) stands beside it in the records and is not.
+// Runs of a real model that upstream published, run again. The current results of the reference are
+// compared; the results recorded then (with other data) are also in the records but are not
+// compared.
 
 import { type DomainData, TauEpisode, type TauStep } from "#src/environments/tau-bench/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
@@ -22,7 +23,7 @@ export async function playRecordedRun(
   let before = episode.digest();
   let last: TauStep | null = null;
   for (const [index, step] of steps.entries()) {
-    // A grade leaves the gold data behind.
+    // Grading replaces the state with the gold data, so the digest is taken before the last step.
     if (index === steps.length - 1) before = episode.digest();
     line = (step.get("user") as string | undefined) ?? "";
     const kwargs = parseJson(step.get("arguments") as string) as JsonObject;

@@ -1,4 +1,5 @@
-// Records of tasks: the gold actions played as an agent would, silent and once more with the outputs said.
+// Records of tasks: the gold actions run as an agent would, once without messages and once with the
+// outputs said.
 
 import { createHash } from "node:crypto";
 

@@ -4,7 +4,7 @@ import { calculate, hashText, runTool, SharedBase, World } from "#src/environmen
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
 import { pythonRepr, pythonRound, pythonStr } from "#src/python-semantics/index.ts";
 
-/** What is recorded of a record but not compared: the input. */
+/** Removes the keys of a record that are not compared: its input. */
 function without(record: JsonObject, ...keys: readonly string[]): JsonObject {
   return new Map([...record].filter(([key]) => !keys.includes(key)));
 }

@@ -9,7 +9,7 @@ import { tauBenchSuite } from "./tau-bench.ts";
 
 const folder = sharedFolder("tau-bench", "goldens");
 
-/** Records per file; a file that shrinks unseen would prove nothing. */
+/** Records per file; a file that shrinks unnoticed would prove nothing. */
 const counts: Readonly<Record<string, number>> = {
   "airline/episodes.jsonl": 180,
   "airline/gpt-4o-airline.jsonl": 100,

@@ -1,5 +1,6 @@
-// Golden suite `tau-bench`: what the Python reference answered, played through our environment. Which kind a record is, is
-// read from the record itself, so files may be named as one likes; the domain is the name of the folder they lie in.
+// Golden suite `tau-bench`: results of the Python reference, compared with our environment. The
+// kind of a record is detected from the record itself, so files may have any name; the domain is
+// the name of their folder.
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -29,7 +30,7 @@ export const tauBenchSuite: GoldenSuite = {
   },
 };
 
-/** A record as it should be and as it came out; a string is the reason why it cannot be played. */
+/** Expected and actual value of a record; a string is the reason why it cannot be run. */
 type Played = { readonly expected: JsonValue; readonly actual: JsonValue } | string;
 
 async function playFile(folder: string, file: string, options: GoldenSuiteOptions): Promise<GoldenFileReport> {

@@ -1,4 +1,4 @@
-// Records of conversations of τ²-bench: scripted sides through the rules of whose turn it is.
+// Records of conversations of τ²-bench: scripted sides under the rules of turn order.
 
 import {
   Conversation,
@@ -16,7 +16,7 @@ import { asObject, digestsOf, newWorld, pick, type Played } from "./tau2-bench-w
 
 type Side = "assistant" | "user";
 
-/** Says the next item of a script, and the last one again when it has run out. */
+/** Returns the next item of a script, and the last one repeatedly at its end. */
 export class ScriptedSide {
   readonly inputs: JsonValue[] = [];
   readonly #side: Side;
@@ -72,7 +72,7 @@ export function playConversation(data: DomainData, task: Tau2Task, record: JsonO
     step_count: conversation.stepCount,
     num_errors: conversation.errorCount,
     agent_inputs: sides.assistant.inputs,
-    // There is no user.
+    // `null` without a user.
     user_inputs: isSolo ? null : sides.user.inputs,
   });
   if (raised !== null) actual.set("raises", raised);

@@ -1,4 +1,4 @@
-// Records of evaluations of τ²-bench: a conversation, and what each kind of evaluation says of it.
+// Records of evaluations of τ²-bench: a conversation, and the result of each kind of evaluation.
 
 import {
   type DomainData,
@@ -30,7 +30,10 @@ export async function playEvaluations(data: DomainData, task: Tau2Task, record: 
   return { expected, actual };
 }
 
-/** The verdict on a reference solution: greeting, the user's line, a call a message, all that is to be said, the user's stop. */
+/**
+ * The verdict on a reference solution: greeting, the user's message, one call per message, all
+ * required statements, the user's stop.
+ */
 export async function playVerdict(data: DomainData, task: Tau2Task, record: JsonObject): Promise<JsonValue> {
   const steps = record.get("steps") as JsonObject[];
   const said = task.criteria?.communicated ?? [];
@@ -54,7 +57,7 @@ export async function playVerdict(data: DomainData, task: Tau2Task, record: Json
   return resultOf(() => evaluate(data, task, messages, { reason: "user_stop", judge: judgeOf(true) }));
 }
 
-/** The short form of a verdict, of the steps that the solution makes. */
+/** The short form of a verdict, on the steps of the solution. */
 export async function playShortVerdict(
   data: DomainData,
   task: Tau2Task,
@@ -77,14 +80,17 @@ async function resultOf(evaluation: () => Promise<RewardInfo>): Promise<JsonObje
   }
 }
 
-/** What it raises shows objects of Python; its class is compared. */
+/**
+ * Expected result. Error messages of the reference contain Python objects, so only the class of an
+ * error is compared.
+ */
 function expectedResult(result: JsonObject): JsonValue {
   const raises = result.get("raises");
   if (typeof raises === "string") return asObject({ raises: raises.replace(/:.*/s, "") });
   return result.get("reward_info")!;
 }
 
-/** As the golden files have it. */
+/** Reward in the form of the golden files. */
 export function rewardRecord(info: RewardInfo): JsonObject {
   const checks = info.actionChecks;
   return asObject({

@@ -1,4 +1,4 @@
-// Records of the gym of τ²-bench: episodes as texts, and texts as actions.
+// Records of the gym of τ²-bench: episodes as text, and text as actions.
 
 import {
   callText,

@@ -1,4 +1,5 @@
-// Records of what τ²-bench reports of many simulations, played through our statistics, and of the seeds of its trials.
+// Records of τ²-bench's reports on many simulations, compared with our statistics, and of the seeds
+// of its trials.
 
 import { trialSeeds } from "#src/environments/tau2-bench/index.ts";
 import { commonTrials, isSuccess, passHatK, type TaskTally } from "#src/graders/index.ts";
@@ -7,7 +8,7 @@ import { asObject, pick, type Played } from "./tau2-bench-worlds.ts";
 
 const numberOf = (value: JsonValue | undefined): number => (value instanceof JsonFloat ? value.value : Number(value));
 
-/** Sums may be taken in another order than the reference's. */
+/** Sums may be computed in another order than the reference's. */
 const rounded = (value: number): JsonFloat => new JsonFloat(Number(value.toPrecision(12)));
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -35,7 +36,7 @@ function expectedMetrics(expected: JsonObject): JsonObject {
   return metrics.set("pass_hat_ks", new Map(passes.map(([k, value]) => [k, rounded(numberOf(value))])));
 }
 
-/** Simulations that failed are no part of the averages, and count as trials without success. */
+/** Failed simulations are excluded from the averages, and count as trials without success. */
 function metricsOf(record: JsonObject): JsonObject {
   const simulations = record.get("simulations") as JsonObject[];
   const graded = simulations.filter((one) => one.get("termination_reason") !== "infrastructure_error");

@@ -1,5 +1,6 @@
-// Records of what τ²-bench tells models. Upstream's sentences are taken from the golden files themselves, where one record shows them
-// whole: the others, of which only digests are recorded, must then agree.
+// Records of τ²-bench's prompts. Upstream's sentences are taken from the golden files themselves,
+// where one record shows them whole; the others, of which only digests are recorded, must then
+// agree.
 
 import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
@@ -28,7 +29,7 @@ import { asObject, newWorld, pick, type Played } from "./tau2-bench-worlds.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** The sentences, of the records of a folder that show them; empty where none does. */
+/** The sentences from the records of a folder that show them; empty if none does. */
 export async function textsIn(folder: string): Promise<Tau2Prompts> {
   const found: Record<keyof Tau2Prompts, string> = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
   const kinds: Readonly<Record<string, keyof Tau2Prompts>> = {
@@ -59,7 +60,7 @@ const messagesOf = (call: JsonObject): JsonObject[] =>
 
 type Told = { readonly record: JsonObject; readonly texts: Tau2Prompts };
 
-/** One prompt; `null` for a record of what we do not have. */
+/** Runs one prompt; `null` for a record of a prompt that we do not have. */
 export function playPrompt(data: DomainData, task: Tau2Task | null, { record, texts }: Told): Played | null {
   const policy = (record.get("policy") as string | undefined) ?? data.policy;
   switch (record.get("what")) {
@@ -96,12 +97,12 @@ function compareText(record: JsonObject, text: string): Played {
   return { expected, actual: pick(actual, [...expected.keys()]) };
 }
 
-/** The same user at run time, told to be brief: nothing of it stands in a text. */
+/** The same user at run time, with the instruction to be brief: the record has its prompt whole. */
 export function playBriefUser(data: DomainData, record: JsonObject): Played {
   return { expected: record.get("text")!, actual: userPrompt(data.userGuidelines.plain, "I") };
 }
 
-/** How many tasks an agent with the solution, and one without a user, can play. */
+/** Number of tasks that an agent with the solution, and one without a user, can run. */
 export function playValidTasks(data: DomainData, tasks: readonly Tau2Task[], record: JsonObject): Played {
   const gt = tasks.filter((task) => goldAgentPrompt("", "", task) !== null).length;
   const canSolo = data.domain.soloRefusal === null;
@@ -112,7 +113,7 @@ export function playValidTasks(data: DomainData, tasks: readonly Tau2Task[], rec
 const chatOf = (message: Tau2Message, side: "assistant" | "user"): JsonObject => {
   const { content } = message;
   if (message.role === "tool") return asObject({ role: "tool", content, tool_call_id: message.id });
-  // A model is the assistant of its own side.
+  // Each side's model has the role of the assistant in its own prompt.
   if (message.role !== side) return asObject({ role: "user", content });
   const calls = message.toolCalls?.map(({ id, name, arguments: given }) =>
     asObject({
@@ -168,7 +169,7 @@ export function playRequests(data: DomainData, task: Tau2Task, { record, texts }
   return { expected: (record.get("calls") as JsonObject[]).map(expectedRequest), actual: requests };
 }
 
-/** A repeated system prompt is recorded as the number of the call that has it. */
+/** A repeated system prompt is recorded as the number of the first call that has it. */
 function expectedRequest(call: JsonObject, _: number, calls: readonly JsonObject[]): JsonObject {
   const request = call.get("request") as JsonObject;
   const [system, ...messages] = request.get("messages") as JsonObject[];
@@ -177,7 +178,7 @@ function expectedRequest(call: JsonObject, _: number, calls: readonly JsonObject
   return asObject({ call: call.get("call")!, messages: [told, ...messages], tools: request.get("tools")! });
 }
 
-/** What the judge is asked. */
+/** Request to the judge. */
 export function playJudgeRequest(record: JsonObject): Played {
   const messages = readMessages(record.get("input")!, "the record");
   const assertions = record.get("assertions") as JsonValue[] as string[];

@@ -1,5 +1,6 @@
-// Records of worlds of τ²-bench: reference solutions, seeded calls, telecom worlds that no task has, merges, hashes and texts of
-// results. A record is played as it was recorded: every observation, and the digests after every call that changed something.
+// Records of worlds of τ²-bench: reference solutions, seeded calls, telecom worlds that no task
+// has, merges, hashes and result texts. A record is run in its recorded form: every observation,
+// and the digests after every call that changed something.
 
 import { createHash } from "node:crypto";
 import {
@@ -23,14 +24,14 @@ export function newWorld(data: DomainData, options: { readonly isSolo?: boolean 
   return new Tau2World(data.world, { isSolo: options.isSolo ?? false, createId: countedIds("B") });
 }
 
-/** A world where the task begins. */
+/** The initial world of a task. */
 export function worldOf(data: DomainData, task: Tau2Task | null): Tau2World {
   const world = newWorld(data);
   world.setState(task?.initial ?? null, task?.history ?? []);
   return world;
 }
 
-/** Seeded calls, and the reference solution of a task. */
+/** Runs seeded calls, and the reference solution of a task. */
 export function playSteps(data: DomainData, task: Tau2Task | null, record: JsonObject): Played {
   const world = worldOf(data, task);
   const steps = record.get("steps") as JsonObject[];
@@ -65,7 +66,7 @@ export function playShortGold(data: DomainData, task: Tau2Task, record: JsonObje
   return { expected: pick(record, [...actual.keys()]), actual };
 }
 
-/** The calls of a reference solution with what they are answered, as full records have them. */
+/** The calls of a reference solution with their results, as full records have them. */
 export function solutionSteps(data: DomainData, task: Tau2Task): JsonObject[] {
   const world = worldOf(data, task);
   return (task.criteria?.actions ?? []).map((action) => {
@@ -80,7 +81,7 @@ export function solutionSteps(data: DomainData, task: Tau2Task): JsonObject[] {
   });
 }
 
-/** The target of the evaluator: the reference solution without syncs; what fails is skipped. */
+/** The target of the evaluator: the reference solution without syncs; failing calls are skipped. */
 export function playTarget(data: DomainData, task: Tau2Task): JsonObject {
   const world = worldOf(data, task);
   const errors: JsonValue[] = [];
@@ -91,7 +92,7 @@ export function playTarget(data: DomainData, task: Tau2Task): JsonObject {
   return asObject({ ...Object.fromEntries(digestsOf(world)), errors });
 }
 
-/** Initialization actions, calls, then every assertion with its value or what it raises. */
+/** Runs initialization actions, calls, then every assertion with its value or its error. */
 export function playTelecomWorld(data: DomainData, record: JsonObject): Played {
   const world = newWorld(data);
   const actions = (record.get("initialization_actions") as JsonObject[]).map(readFunction);
@@ -135,7 +136,10 @@ export function playHash(data: DomainData, record: JsonObject): Played {
   return { expected: pick(record, ["sha256"]), actual: asObject({ sha256: database.digest() }) };
 }
 
-/** Values by the case's name, as the golden file's README has them; `null`: a value that JSON does not have. */
+/**
+ * Values by the case's name, as in the golden file's README; `null`: a value that JSON does not
+ * have.
+ */
 const results: Readonly<Record<string, () => string>> = {
   str: () => resultText("plain Zoë"),
   "empty str": () => resultText(""),
@@ -155,7 +159,7 @@ const results: Readonly<Record<string, () => string>> = {
     ),
 };
 
-/** `null` for a case of Python objects that no tool gives back. */
+/** Runs a result text; `null` for a case of Python objects that no tool returns. */
 export function playResultText(record: JsonObject): Played | null {
   const make = results[record.get("case") as string];
   return make === undefined ? null : { expected: pick(record, ["text"]), actual: asObject({ text: make() }) };
@@ -178,7 +182,7 @@ function playCalls(world: Tau2World, steps: readonly JsonObject[]): JsonObject[]
     const { content, isError } = world.answer(call.toolCalls[0]!);
     const after = world.digests();
     const result = pick(step, ["requestor", "name"]).set("error", isError);
-    // Texts that CPython or pydantic wrote need not be the same.
+    // Texts that CPython or pydantic wrote may differ.
     if (step.get("python_text") !== true) result.set("content", content);
     if (after.agent !== before.agent) result.set("db", after.agent);
     if (after.user !== before.user) result.set("user_db", after.user);

@@ -6,7 +6,7 @@ import { tau2BenchSuite } from "./tau2-bench.ts";
 
 const folder = sharedFolder("tau2-bench", "goldens");
 
-/** Records that pass in each file; a file that shrinks unseen would prove nothing. */
+/** Records that pass in each file; a file that shrinks unnoticed would prove nothing. */
 const counts: Readonly<Record<string, number>> = {
   "action-strings.jsonl": 109,
   "calculate.jsonl": 500,

@@ -1,5 +1,5 @@
-// Golden suite `tau2-bench`: what the Python reference answered, played through our worlds. Which kind a record is, is read from
-// the record itself, so files may be named as one likes.
+// Golden suite `tau2-bench`: results of the Python reference, compared with our worlds. The kind of
+// a record is detected from the record itself, so files may have any name.
 
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -74,7 +74,7 @@ async function playFile(folder: string, file: string, options: GoldenSuiteOption
   return tally.report();
 }
 
-/** A record as it should be and as it came out; a string is the reason why it cannot be played. */
+/** Expected and actual value of a record; a string is the reason why it cannot be run. */
 async function playRecord(record: JsonObject, finder: DataFinder): Promise<Played | string> {
   if (record.has("case")) return playResultText(record) ?? "results of Python types that no tool has";
   if (record.has("op")) return playActionText(record);
@@ -105,7 +105,7 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
   return "records of a kind that is not built yet";
 }
 
-/** The domain that a record speaks of; those of some kinds do not say it. */
+/** The domain of a record; some kinds do not name it. */
 function domainOf(record: JsonObject): string | null {
   const domain = record.get("domain");
   if (typeof domain === "string") return domain;
@@ -148,7 +148,7 @@ class DataFinder {
     this.#options = options;
   }
 
-  /** Upstream's sentences, where the golden files show them. */
+  /** Upstream's sentences, if the golden files show them. */
   texts(): Promise<Tau2Prompts> {
     return (this.#texts ??= textsIn(this.#folder));
   }
@@ -159,7 +159,7 @@ class DataFinder {
     return loadTau2Data({ domain, folder: found });
   }
 
-  /** Looked for in the split that most use, then in the one that has all. */
+  /** Searched for in the split that most records use, then in the one that has all tasks. */
   async task(data: DomainData, id: string): Promise<Tau2Task> {
     for (const split of ["base", "full"].filter((name) => data.splits.includes(name))) {
       const key = `${data.domain.name}/${split}`;

@@ -1,5 +1,6 @@
-// Plays recorded conversations of τ-bench's simulated users: which messages each model call got, what came back, what the
-// agent was told. The records hold marks in place of prompt texts, so our prompts are replaced by the same marks.
+// Replays recorded conversations of τ-bench's simulated users: the messages of each model call, its
+// reply, and the message to the agent. The records have marks in place of prompt texts, so our
+// prompts are replaced by the same marks.
 
 import { type ChatMessage, textReply } from "#src/chat-models/index.ts";
 import { AttributedError, type Task, type UserSource } from "#src/core/index.ts";
@@ -36,7 +37,10 @@ const users: Readonly<Record<string, (options: ModelUserOptions) => UserSource>>
   reflection: reflectionUser,
 };
 
-/** How the played conversation differs from the record; `null` when it does not, `undefined` for an unknown strategy. */
+/**
+ * Difference between the conversation and the record; `null` if they are equal, `undefined` for an
+ * unknown strategy.
+ */
 export async function playUserFlow(flow: UserFlow): Promise<string | null | undefined> {
   const makeUser = Object.hasOwn(users, flow.strategy) ? users[flow.strategy] : undefined;
   if (makeUser === undefined) return undefined;
@@ -57,7 +61,7 @@ export async function playUserFlow(flow: UserFlow): Promise<string | null | unde
   });
   const reset = flow.events.find((event) => event.do === "reset");
   const user = source.create(taskOf(reset?.instruction ?? ""), { seed: 0 });
-  // Upstream talks to the model when it is constructed; here that is part of the first words.
+  // Upstream calls the model when the user is constructed; here that is part of the first message.
   for (const event of flow.events.slice(1)) {
     const outcome = await outcomeOf(() => (event.do === "step" ? user.reply(event.content ?? "") : user.open()));
     const wanted = event.raised === undefined ? `said ${event.returned}` : `raised ${event.raised}: ${event.message}`;
@@ -79,7 +83,7 @@ async function outcomeOf(call: () => Promise<{ readonly text: string }>): Promis
   }
 }
 
-/** Prompts that give the marks of the records. */
+/** Prompts that produce the marks of the records. */
 function marks(flow: UserFlow, recorded: readonly RecordedCall[]): UserPrompts {
   const mark = (name: string, instruction: string | null): string =>
     instruction === null ? `<${name} without instruction>` : `<${name} for ${pythonRepr(instruction)}>`;

@@ -1,5 +1,6 @@
-// Makes every `new RegExp(...)` of the built modules run: those outside of functions when their module is loaded, the others with the
-// representative arguments below. Run by patterns.test.ts in a process of its own; reads examples from stdin, prints what was made where.
+// Makes every `new RegExp(...)` of the built modules run: those outside of functions when their
+// module is loaded, the others with the representative arguments below. Run by patterns.test.ts in
+// a process of its own; reads examples from stdin, prints each expression with its place.
 
 import { readFileSync } from "node:fs";
 
@@ -21,7 +22,7 @@ globalThis.RegExp = new Proxy(RegExp, {
 const load = (module) => import(dist + module);
 for (const module of modules) await load(module);
 
-/** For each module whose functions make expressions: calls that make all of them. */
+/** For each module whose functions construct expressions: calls that construct all of them. */
 const drives = {
   "graders/user-rules.js": async ({ findUserFault }) => {
     const user = (text) => ({ type: "user", text, hangsUp: false });
@@ -53,7 +54,8 @@ const drives = {
       }
     }
   },
-  // The patterns of a checkpoint are its author's; what is made around one that takes linear time takes linear time.
+  // The patterns of a checkpoint are its author's; an expression built around one that takes linear
+  // time takes linear time.
   "parsers/response-template/python-pattern.js": ({ PythonPattern }) => {
     for (const source of ['<call name="(?P<name>[^"<>]*)">', "</call>|\\Z", "<tool_call\\d?>"]) {
       const pattern = new PythonPattern(source);

@@ -1,12 +1,13 @@
-// A process that plays episodes against a server on which everything goes wrong, over real sockets, checks each of them, and
-// says how much memory it has on the way. A process of its own, because resident memory is a process's and a test shares one
-// with other tests. Run by tests/soak.test.ts:
-//   node soak-child.mjs <tasks> <times each> <concurrency> <mark>
-// Prints one object: `episodes` ended, `outcomes` (how often each), `wrong` (what should not be, the first ten), `faults` (how
-// often each was met), `load` the server's at the end, `totals` of the rollout, and resident memory in bytes, `marked` around
-// <mark> ended episodes and `last` before the last ones end: means over a thousand ended episodes, because what a process has at
-// one moment differs by a tenth from the next. Nothing is collected by force: V8 would then throw code and its notes on objects
-// away, and what it makes anew lies elsewhere.
+// A process that runs episodes against a server on which everything goes wrong, over real sockets,
+// checks each of them, and reports its memory. A process of its own, because resident memory
+// belongs to a process and a test shares one with other tests.
+// Run by tests/soak.test.ts: node soak-child.mjs <tasks> <times each> <concurrency> <mark>
+// Prints one object: `episodes` ended, `outcomes` (how often each), `wrong` (the first ten
+// violations), `faults` (how often each occurred), `load` the server's at the end, `totals` of the
+// rollout, and resident memory in bytes, `marked` around <mark> ended episodes and `last` before
+// the last ones end: means over a thousand ended episodes, because memory fluctuates by a tenth
+// from moment to moment. Nothing is collected by force: V8 would then discard code and its notes on
+// objects, and create them again elsewhere.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -39,13 +40,16 @@ const runEpisode = episodeRunner(parts, {
 const taskset = environment.taskset("train");
 const taskIndexes = Array.from({ length: tasks }, (_, index) => index);
 const places = new Map(taskIndexes.map((index) => [taskset.task(index).id, index]));
-/** How often each ended. Made before anything is measured, so that it does not grow. */
+/**
+ * Number of times that each episode ended. Allocated before anything is measured, so that it does
+ * not grow.
+ */
 const ends = new Uint8Array(planned);
 const outcomes = {};
 const wrong = [];
 let episodes = 0;
 const half = Math.min(500, Math.floor(mark / 2));
-/** The last with as many under way as at the mark. */
+/** Two windows: around the mark, and the last one with as many episodes in flight. */
 const windows = [mark, planned - concurrency - half].map((middle) => {
   return { from: middle - half, to: middle + half, resident: [] };
 });

@@ -1,5 +1,6 @@
-// The server of the soak, on which everything goes wrong: a process of its own, so that its memory does not count. Sends
-// {"url"} when it listens, and answers any message with {"faults","load"}: how often each fault was met, and what still runs.
+// The server of the soak, on which everything goes wrong: a process of its own, so that its memory
+// does not count. Sends {"url"} when it listens, and answers any message with {"faults","load"}:
+// how often each fault occurred, and the work still in progress.
 
 import { createExpertSampler } from "../../dist/environments/bookshop/index.js";
 import { createFaultSampler, createSglangFront, faultNames } from "../../dist/testing/index.js";

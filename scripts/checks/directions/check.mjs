@@ -1,4 +1,5 @@
-// `npm run check -- modules`: the import directions of src/, and that examples use the package as its users do.
+// `npm run check -- modules`: the import directions of src/, and that examples use the package as
+// its users do.
 
 import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";

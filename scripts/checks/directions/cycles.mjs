@@ -1,7 +1,8 @@
-// Circles in a directed graph, for files and for modules.
+// Cycles in a directed graph, for files and for modules.
 
 /**
- * One circle for each group of nodes that reach each other, each as a path whose last node equals its first.
+ * One cycle for each group of nodes that reach each other, each as a path whose last node equals
+ * its first.
  *
  * @param {ReadonlyMap<string, readonly string[]>} edges
  * @returns {string[][]}

@@ -5,7 +5,8 @@ import { findCycles } from "./cycles.mjs";
 import { findDirectionProblems } from "./problems.mjs";
 import { readImports } from "./read-imports.mjs";
 
-// A tree of four modules: core below, two pumps that must not know each other, and a boiler on top.
+// A tree of four modules: core at the bottom, two pumps that must not import each other, and a
+// boiler on top.
 const sound = {
   "index.ts": 'export { boil } from "./boiler/index.ts";',
   "core/heat.ts": "export type Heat = number;",

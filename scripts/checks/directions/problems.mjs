@@ -1,5 +1,6 @@
-// Enforces the table of import directions on a set of sources. Pure: it is given texts and names, so its own tests are
-// small made-up trees. Which folders exist and what package.json declares is found out by `check.mjs`.
+// Enforces the table of import directions on a set of sources. Pure: its input is texts and names,
+// so its own tests are small artificial trees. `check.mjs` finds the existing folders and the
+// packages that package.json declares.
 
 import { builtinModules } from "node:module";
 import { dirname, join, normalize } from "node:path/posix";
@@ -15,13 +16,14 @@ import { readImports } from "./read-imports.mjs";
  * @property {string} packageEntry
  * @property {readonly string[]} openToTests
  * @property {ReadonlyMap<string, string>} sources Path below src/ to text.
- * @property {ReadonlySet<string>} dependencies What an installed package brings along.
+ * @property {ReadonlySet<string>} dependencies Packages that are installed with the package.
  * @property {ReadonlySet<string>} devDependencies
  * @property {ReadonlySet<string>} [peers] Optional ones. Default: none.
  */
 
 /**
- * Every forbidden import, package past its place, import past a public entry, cycle and unused permission, one sentence each.
+ * Every forbidden import, undeclared package, import past a public entry, cycle and unused
+ * permission, one sentence each.
  *
  * @param {Tree} tree
  * @returns {string[]}
@@ -73,7 +75,8 @@ export function findDirectionProblems(tree) {
 export const isTest = (file) => file.endsWith(".test.ts") || file.endsWith(".test-helper.ts");
 
 /**
- * The module of a file: the longest listed folder that holds it, an adapter folder counting as listed. `null`: none.
+ * The module of a file: the longest listed folder that contains it, where an adapter folder counts
+ * as listed. `null` if none.
  *
  * @param {string} file
  * @param {Pick<Tree, "modules">} tree
@@ -87,7 +90,8 @@ export function moduleOf(file, tree) {
 }
 
 /**
- * What the table says of a module; `undefined` for the entry of the package, which is in none.
+ * Entry of the table for a module; `undefined` for the entry of the package, which belongs to no
+ * module.
  *
  * @param {string | null} module
  * @param {Pick<Tree, "modules">} tree
@@ -98,7 +102,7 @@ export function ruleOf(module, tree) {
 }
 
 /**
- * Why one of our files may not import another; `null` when it may.
+ * Reason why one of our files may not import another; `null` if it may.
  *
  * @param {string} file
  * @param {string} target
@@ -139,7 +143,7 @@ function mayImport(module, target, tree) {
 }
 
 /**
- * Why a file may not import a package or a part of Node; `null` when it may.
+ * Reason why a file may not import a package or a part of Node; `null` if it may.
  *
  * @param {string} file
  * @param {string} specifier
@@ -183,8 +187,8 @@ function note(used, module, target) {
 }
 
 /**
- * Permissions that no file uses. A module that is not built yet needs none, and permission to import one waits for it; an
- * adapter pattern is used when one of its adapters uses it.
+ * Permissions that no file uses. A module that is not built yet needs none, and permissions to
+ * import it may stay unused until then; an adapter pattern is used if one of its adapters uses it.
  *
  * @param {Tree} tree
  * @param {ReadonlyMap<string, ReadonlySet<string>>} used
@@ -207,7 +211,7 @@ function* findUnusedPermissions(tree, used) {
 }
 
 /**
- * Whether a name of the table, perhaps a pattern of adapters, means this module or package.
+ * True if a name of the table, perhaps a pattern of adapters, matches this module or package.
  *
  * @param {string} name
  * @param {string} target
@@ -215,7 +219,8 @@ function* findUnusedPermissions(tree, used) {
 const covers = (name, target) => name === target || (target.includes("/") && name === join(dirname(target), "*"));
 
 /**
- * Circles in the table itself: modules that could come to import each other without any file doing so.
+ * Cycles in the table itself: modules that could come to import each other even if no file does so
+ * yet.
  *
  * @param {Readonly<Record<string, Module>>} modules
  */

@@ -1,5 +1,5 @@
-// Reads the imports of one source file with a real parser, types included: a type imported from the wrong module is a
-// dependency in the wrong direction all the same.
+// Reads the imports of one source file with a real parser, types included: a type imported from the
+// wrong module is a dependency in the wrong direction, too.
 
 import { parseSync } from "oxc-parser";
 

@@ -1,8 +1,10 @@
-// The import directions of src/, as data. This file is the authority; changing it is a design decision, argued in
-// docs/decisions.md. `problems.mjs` enforces it, and complains about a permission that nothing uses.
+// The import directions of src/, as data. This file is the authority; changing it is a design
+// decision, argued in docs/decisions.md. `problems.mjs` enforces it, and reports unused
+// permissions.
 //
-// A module is a folder below src/. Adapters ("engines/*") are modules of their own, with a entry each, and never import each
-// other. Modules that are not built yet are listed so that they are built in the right direction.
+// A module is a folder below src/. Adapters ("engines/*") are modules of their own, each with an
+// entry, and never import each other. Modules that are not built yet are listed so that they are
+// built in the right direction.
 
 /**
  * @typedef {object} Module
@@ -22,7 +24,7 @@
 export const modules = {
   // Domain-free helpers, one function per file: a public entry would only be a list of them.
   lib: { imports: [], packages: { zod: "lib/any-names.ts" }, browser: true, open: true, isInternal: true },
-  // The same of Node: folders, streams, decoders.
+  // Domain-free helpers for Node: folders, streams, decoders.
   system: { imports: ["lib"], open: true, isInternal: true },
   // Python's values, text and JSON, where ours must match byte for byte.
   "python-semantics": { imports: [], browser: true, open: true, isInternal: true },
@@ -61,7 +63,7 @@ export const modules = {
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
-  // Programs of others that this process starts, and what says when a process began.
+  // External programs that this process starts, and the start time of a process.
   programs: { imports: [], entries: ["process-begin.ts"], isInternal: true },
   // Shared by the engines that sample in this process: requests read, tokens chosen.
   engines: { imports: ["core", "lib"], open: true, isInternal: true },
@@ -71,23 +73,25 @@ export const modules = {
     imports: ["core", "lib", "engines"],
     loads: "engines/llama-cpp/llama-library.ts",
   },
-  // What environments written by users are defined with.
+  // API with which users define environments.
   environments: {
     imports: ["core", "lib", "python-semantics"],
     packages: { zod: "environments/check-definition.ts" },
   },
   "environments/*": { imports: ["core", "lib", "python-semantics"] },
-  // The contract of environments that run elsewhere; each protocol is a folder below it.
+  // The contract of environments that run elsewhere; each protocol has a folder below it.
   "environments/remote": { imports: ["core", "lib", "python-semantics", "http"] },
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
-  // What benchmarks with tables of records share.
+  // Code that benchmarks with tables of records share.
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
-  // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
+  // Its client library is an optional peer, so it is named at run time. Tasks in a file have
+  // agendas, like those in a definition.
   "environments/remote/mcp": {
     imports: ["core", "lib", "system", "python-semantics", "http", "environments", "environments/remote", "programs"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
-  // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are prepared of them.
+  // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are
+  // prepared from them.
   "environments/checkout": {
     imports: ["core", "system", "python-semantics"],
     packages: { "@lezer/python": "environments/checkout/python-source.ts", "@lezer/common": "*" },
@@ -96,7 +100,7 @@ export const modules = {
   },
   "environments/tau-bench": {
     imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
-    // The names of its domains are listed where nothing is opened.
+    // Names of its domains, listed without opening any data.
     entries: ["domains.ts"],
     packages: { "@lezer/common": "environments/tau-bench/checkout/" },
   },
@@ -112,7 +116,8 @@ export const modules = {
   "chat-models": {
     imports: ["core", "lib", "python-semantics", "http"],
     loads: "chat-models/provider-library.ts",
-    // The contract, the prices that a budget is counted with, and the failures of models that simulate users.
+    // The contract, the prices for counting a budget, and the failures of models that simulate
+    // users.
     entries: ["chat-model.ts", "model-failure.ts"],
   },
   users: {
@@ -130,11 +135,11 @@ export const modules = {
     packages: { zod: "*" },
   },
 
-  // The loop of the file that this package began as, kept for comparison in one folder.
+  // The loop of the file from which this package began, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
   store: {
     imports: ["core", "lib", "system", "python-semantics", "trajectories", "programs"],
-    // A run that begins loads nothing that reads runs.
+    // A starting run loads nothing that reads runs.
     entries: ["run-store.ts", "writing.ts"],
   },
   // Jobs for workers in other processes. The contract is in its own file.
@@ -161,13 +166,13 @@ export const modules = {
     entries: ["trainers.ts"],
   },
 
-  // Node's own server and no framework: only the socket says whether an answer was delivered. Programs that are evaluated are
-  // answered by models behind an API.
+  // Node's own server and no framework: only the socket reports whether an answer was delivered.
+  // Programs under evaluation are answered by models behind an API.
   gateway: {
     imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models", "programs"],
     packages: { zod: "*" },
   },
-  // Our environments for programs of others.
+  // Our environments, served to external programs.
   "env-server": {
     imports: ["core", "lib", "python-semantics", "http", "agents", "rollout"],
     packages: { ws: "*" },
@@ -182,13 +187,13 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "http", "rollout", "store"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
-  // Names of shipped checkpoints are read where none is loaded.
+  // Names of shipped checkpoints are read without loading one.
   "learner/model": { imports: ["core", "lib", "system"], entries: ["shipped-checkpoints.ts"] },
   learner: {
     imports: ["core", "lib", "system", "trajectories", "rollout", "store", "statistics", "learner/model"],
     packages: { zod: "*" },
   },
-  // Makes the checkpoints that are shipped; composes the learner with the environment they are for.
+  // Makes the shipped checkpoints; composes the learner with their environment.
   "learner/pretraining": {
     imports: [
       "core",
@@ -212,7 +217,7 @@ export const modules = {
     packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
-  // The local page over runs: its server, and what server and page have in common.
+  // The local page over runs: its server, and code that server and page share.
   viewer: {
     imports: [
       ...["core", "lib", "system", "python-semantics", "http", "statistics", "trajectories", "store", "foreign"],
@@ -226,7 +231,8 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "http"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
-  // The public functions and the composition of parts from options: implementations are chosen here and nowhere below.
+  // The public functions and the composition of parts from options: implementations are chosen only
+  // here.
   api: {
     imports: ["*"],
     except: ["cli"],
@@ -247,7 +253,8 @@ export const modules = {
 export const packageEntry = "index.ts";
 
 /**
- * Tests sit in a module but see the whole tree: every entry, every declared package, all of `node:`, and these files.
+ * Tests are inside a module but may import the whole tree: every entry, every declared package, all
+ * of `node:`, and these files.
  */
 export const openToTests = [
   "queue/nats/broker.test-helper.ts",

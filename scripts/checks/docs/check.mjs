@@ -1,5 +1,6 @@
-// `npm run check -- docs`: the code that documentation shows is type-checked against the built package as its users see it,
-// and run where it says so; the numbered examples are all run; what it points at exists.
+// `npm run check -- docs`: the code in documentation is type-checked against the built package as
+// its users see it, and run where it says so; the numbered examples are all run; the targets of
+// references exist.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -17,7 +18,7 @@ import { findDeadReferences, findMissingModules, findWideTables } from "./refere
 
 /** @import { Example } from "./extract.mjs" */
 
-/** Records of what was decided and measured, whose tables may be wide. */
+/** Records of decisions and measurements, whose tables may be wide. */
 const records = new Set(["decisions", "verification", "learner-log"].map((name) => `docs/${name}.md`));
 
 /** Below the root, so that the package is known by its name; beside build/examples/, so that "../examples/x.ts" is found. */
@@ -56,7 +57,7 @@ export async function checkDocs() {
   return { problems, summary: `${examples.length + numbered.length} examples, ${programs.length} run` };
 }
 
-/** The numbered examples in their order, without extension. */
+/** The numbered examples in order, without extension. */
 function listExamples() {
   return [...readSources("examples", ".ts").keys()]
     .filter((file) => /^\d\d-[^/.]*\.ts$/.test(file))
@@ -64,7 +65,7 @@ function listExamples() {
 }
 
 /**
- * An example says at its top how it is run.
+ * Reports an example whose header does not state how to run it.
  *
  * @param {string} name
  */
@@ -110,7 +111,7 @@ async function findStaleReference() {
     : [`${referenceFile} is not what the build says: run "node scripts/checks/docs/reference.mjs --write".`];
 }
 
-/** In documents, on model cards and in the help of every command. */
+/** Finds commands in documents, on model cards and in the help of every command. */
 async function findCommands() {
   const { commandLineProblem, runCli } = await import("../../../dist/cli/run-cli.js");
   const { signal } = new AbortController();
@@ -155,7 +156,7 @@ async function compileBlocks(blocks) {
   }
   const settings = {
     extends: "../../tsconfig.base.json",
-    // What an example leaves unused is there to be seen.
+    // Unused variables in an example are there for the reader.
     compilerOptions: { rootDir: ".", outDir: ".", noUnusedLocals: false, noUnusedParameters: false },
     include: ["*.ts"],
     exclude: [],

@@ -1,5 +1,6 @@
-// The commands that documentation prints: each must be one that the real command line reads, and what it names of the repository
-// must be there. Whether they do what the page says is for `npm run verify -- commands`.
+// The commands that documentation prints: the real command line must accept each, and the files of
+// the repository that it names must exist. `npm run verify -- commands` checks whether they do what
+// the page says.
 
 import { extractCommands } from "./extract.mjs";
 
@@ -8,12 +9,12 @@ import { extractCommands } from "./extract.mjs";
 /**
  * @typedef {object} Repository
  * @property {(path: string, options?: { readonly isPrefix: boolean }) => boolean} exists
- * @property {ReadonlySet<string>} scripts Of package.json.
+ * @property {ReadonlySet<string>} scripts Names of the scripts in package.json.
  * @property {(argv: readonly string[]) => Promise<{ readonly message: string, readonly isIncomplete: boolean } | null>} readCommandLine
  *   Of `trainable-agents`.
  */
 
-/** Scripts that hand their parameters to a command of the same name. */
+/** Scripts that pass their parameters to a command of the same name. */
 const handedOn = new Set(["start", "train"]);
 
 /**
@@ -37,7 +38,7 @@ export async function findDeadCommands(file, text, repository) {
  * @returns {Promise<string | null>}
  */
 async function problemOf({ words, isWhole }, { exists, scripts, readCommandLine }) {
-  // vitest takes the beginnings of names.
+  // vitest accepts prefixes of names.
   const isTest = words.some((word) => /^(?:vitest|test(?::full)?)$/.test(word));
   for (const word of words) {
     const isOurs = /^(?:src|docs|examples|bench|scripts|tests|models)\//.test(word);
@@ -57,7 +58,8 @@ async function problemOf({ words, isWhole }, { exists, scripts, readCommandLine 
 }
 
 /**
- * The parameters of `trainable-agents`, or of a script that hands its own on to it; `null`: it is another program.
+ * The parameters of `trainable-agents`, or of a script that passes its own on to it; `null` for
+ * another program.
  *
  * @param {readonly string[]} words
  */

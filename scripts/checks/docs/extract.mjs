@@ -1,11 +1,11 @@
-// Finds what documentation shows: TypeScript in fenced blocks of Markdown and below `@example` in docstrings, and commands of the
-// shell in fenced blocks and in code within a line.
+// Extracts the code in documentation: TypeScript in fenced blocks of Markdown and below `@example` in
+// docstrings, and shell commands in fenced blocks and in inline code.
 //
-// What stands after ```ts says what is done with a block:
-//   (nothing)        it is type-checked as a module of its own
-//   run              it is run as well
-//   continue         it goes on where the block before it ended
-//   file=<path>      it shows that file of the repository, word for word; with any language
+// The word after ```ts decides how a block is checked:
+//   (none)           type-checked as a module of its own
+//   run              also run
+//   continue         continues the block before it
+//   file=<path>      must equal that file of the repository; with any language
 
 /**
  * @typedef {object} Example
@@ -72,7 +72,7 @@ export function extractExamples(file, text) {
 }
 
 /**
- * The lines of a source, all blank but those of its `@example` parts, so that line numbers stay.
+ * The lines of a source, all blank except its `@example` parts, so that line numbers stay valid.
  *
  * @param {string} text
  */
@@ -89,7 +89,7 @@ function docstringExamples(text) {
 /**
  * @typedef {object} PrintedCommand
  * @property {string} place File and line, for messages.
- * @property {readonly string[]} words As the shell splits them; a placeholder like `<run folder>` is one word.
+ * @property {readonly string[]} words Words of the command, split as by the shell; a placeholder like `<run folder>` is one word.
  * @property {boolean} isWhole To be pasted, not only named in a sentence.
  */
 
@@ -100,8 +100,8 @@ const subcommands =
 const isNamed = new RegExp(`^(?:${subcommands}) --`);
 
 /**
- * Commands in blocks without a language or of a shell (in a `console` those behind `$`, in a `diff` those that are added), and
- * in code within a line.
+ * Commands in blocks without a language or of a shell (in a `console` those after `$`, in a `diff`
+ * those that are added), and in code within a line.
  *
  * @param {string} file
  * @param {string} text
@@ -151,7 +151,8 @@ export function extractCommands(file, text) {
 }
 
 /**
- * The first command of a line, without what stands before and behind it: variables, comments, pipes, redirections.
+ * The first command of a line, without variables before it or comments, pipes and redirections
+ * after it.
  *
  * @param {string} command
  */

@@ -1,8 +1,9 @@
-// That FEATURES.md names everything the built package knows by name, so that it cannot fall behind in silence.
+// Checks that FEATURES.md names every named part of the built package, so that it cannot become
+// outdated unnoticed.
 
 /**
  * @param {string} features Text of FEATURES.md.
- * @param {Readonly<Record<string, readonly string[]>>} known What kind of thing to the names there are.
+ * @param {Readonly<Record<string, readonly string[]>>} known Names by kind.
  * @returns {Iterable<string>}
  */
 export function* findUnnamed(features, known) {

@@ -1,5 +1,5 @@
-// The part of docs/reference.md on records: made from the schemas that read and write run folders and from the columns that
-// exports write.
+// The part of docs/reference.md on records: generated from the schemas that read and write run
+// folders and from the columns that exports write.
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,5 +1,5 @@
-// docs/reference.md: generated from the build, so that it cannot fall behind. `npm run check -- docs` compares;
-// `node scripts/checks/docs/reference.mjs --write` writes it anew.
+// docs/reference.md: generated from the build, so that it cannot become outdated. `npm run check --
+// docs` compares; `node scripts/checks/docs/reference.mjs --write` writes it again.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

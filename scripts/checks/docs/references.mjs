@@ -1,5 +1,5 @@
-// What documentation points at: files by link or by path in code, and commands of package.json. A pointer to what is gone is
-// the first thing that rots.
+// References in documentation: files by link or by path in code, and commands of package.json. A
+// reference to a removed file is the first thing that rots.
 
 import { dirname, join } from "node:path/posix";
 
@@ -26,7 +26,7 @@ export function* findDeadReferences(file, text, { exists, scripts }) {
 }
 
 /**
- * Modules that the tree of the README leaves out.
+ * Modules that are missing in the README's tree.
  *
  * @param {string} readme
  * @param {Iterable<string>} moduleNames
@@ -39,11 +39,11 @@ export function* findMissingModules(readme, moduleNames) {
   }
 }
 
-/** Columns of text that a table may take. */
+/** Maximum width of a table in text columns. */
 const widestTable = 120;
 
 /**
- * Tables that do not fit a screen, each at its first line.
+ * Tables that are too wide for a screen, each at its first line.
  *
  * @param {string} file
  * @param {string} text

@@ -1,10 +1,10 @@
-// Text in lines that fit a screen, for generated pages.
+// Wraps text to lines that fit a screen, for generated pages.
 
 const width = 120;
 
 /**
  * @param {string} text
- * @param {string} [indent] Of every line but the first. Default: none.
+ * @param {string} [indent] Indent of every line except the first. Default: none.
  * @returns {string[]}
  */
 export function wrap(text, indent = "") {

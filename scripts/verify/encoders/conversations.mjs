@@ -1,5 +1,6 @@
-// Random conversations for `npm run verify -- encoders`: those of the chat templates, with thoughts, messages of every role in the middle,
-// tools as functions, template variables, and shapes that modules refuse. The same seed gives the same conversations.
+// Random conversations for `npm run verify -- encoders`: those of the chat templates, with
+// thoughts, messages of every role in the middle, tools as functions, template variables, and
+// shapes that modules refuse. The same seed gives the same conversations.
 
 import { parseJson } from "../../../dist/python-semantics/json/index.js";
 import { wireMessages } from "../../../dist/renderers/index.js";

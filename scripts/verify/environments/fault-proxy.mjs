@@ -1,11 +1,12 @@
-// A line that fails: a proxy that does something to some of its connections, drawn by seed, in the middle of what the server says.
-// Coarser than the proxy of `trainable-agents/testing`, which knows requests: here connections are WebSockets, too.
+// A faulty connection: a proxy that disturbs some of its connections, drawn by seed, in the middle
+// of the server's reply. Coarser than the proxy of `trainable-agents/testing`, which knows
+// requests: here connections include WebSockets.
 
 import { connect, createServer } from "node:net";
 
 /** @typedef {"none" | "delay" | "close" | "reset" | "garbage" | "silence"} LineFault */
 
-/** A WebSocket text frame that is no JSON, which is no HTTP either. */
+/** A WebSocket text frame that is neither JSON nor HTTP. */
 const garbage = Buffer.concat([Buffer.from([0x81, 7]), Buffer.from("garbage")]);
 
 /**

@@ -1,4 +1,5 @@
-// A rollout that is killed and resumed many times, as processes die: no warning, no farewell to the server of the environment.
+// A rollout that is killed and resumed many times without a warning, so that the environment's
+// server receives no goodbye.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -40,7 +41,8 @@ export async function playKilled({ env, envTasks, policy, tasks, kills, groupSiz
       if (killed < kills) {
         const before = ended();
         const limit = Date.now() + 20_000;
-        // One in four dies before anything ended, while the environment is being asked or opened.
+        // One in four dies before any episode has ended, while the environment is being queried or
+        // opened.
         const isEarly = start % 4 === 3;
         if (isEarly) await delay(500 + 37 * (start % 11));
         else while (child.exitCode === null && ended() === before && Date.now() < limit) await delay(10);

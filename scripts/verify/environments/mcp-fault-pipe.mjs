@@ -1,6 +1,7 @@
-// A server over standard input and output behind a line that fails: starts it, passes everything on, and does one thing to some
-// servers in the middle of what they say, drawn by their number: ends it, garbles a message, holds everything up for a moment, or
-// for ever. Writes its number and both process ids into a log.
+// A faulty connection to a server over standard input and output: starts the server, passes
+// everything on, and disturbs some servers in the middle of their output, drawn by their number:
+// ends the server, garbles a message, or delays everything for a moment or for ever. Appends both
+// process ids to a log; a server's number is that of its line.
 //
 //   node mcp-fault-pipe.mjs <log> <share> <command> <argument>...
 

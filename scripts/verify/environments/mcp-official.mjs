@@ -21,7 +21,7 @@ import { here, pythonServers, runClient } from "./python-servers.mjs";
 const packages = { "@modelcontextprotocol/server": "2.4.0", zod: "4.6.7" };
 const inPython = ["mcp==2.3.0"];
 
-/** What the tools of the servers answer to, and what a policy reads of it. */
+/** Arguments that the tools of the servers accept, and the text that a policy reads in reply. */
 const calls = /** @type {const} */ ([
   ["add", { a: 1, b: 2 }, /^3$/, false],
   ["lines", {}, /^(1\n2|\[1,\s?2\])$/, false],
@@ -55,7 +55,7 @@ export async function verifyOfficialMcp(report) {
   const servers = await Promise.all([
     onNode(bothPort, "both"),
     onNode(newestPort, "newest"),
-    // To a request without a session.
+    // Ready when it answers a request without a session with 400.
     serve("mcp-python", ["mcp_official_server.py", String(pythonPort)], {
       port: pythonPort,
       readyPath: "/mcp",
@@ -94,7 +94,11 @@ export async function verifyOfficialMcp(report) {
   }
 }
 
-/** Two episodes: the first asks which revision is spoken, the second knows. @param {string} address */
+/**
+ * Two episodes: the first negotiates the revision, the second knows it.
+ *
+ * @param {string} address
+ */
 async function playWorld(address) {
   const task = {
     id: "probe",
@@ -165,7 +169,7 @@ async function playOurs(url) {
   return `${played.join(", ")}, an episode each`;
 }
 
-/** Into build/. */
+/** Installs the packages into build/. */
 function install() {
   const folder = join(root, "build", "verify", "mcp-official");
   const manifest = JSON.stringify({ private: true, dependencies: packages }, null, 2);

@@ -1,5 +1,6 @@
-// What the conformance tool of the protocol runs as the client under test, with the address of its server as the last argument: an
-// environment of ours over that server, whose every tool is called once.
+// Client under test for the conformance tool of the protocol, which passes the address of its
+// server as the last argument: an environment of ours over that server, each of whose tools is
+// called once.
 
 import { mcpEnvironment } from "../../../dist/environments/remote/mcp/index.js";
 

@@ -1,5 +1,6 @@
-// MCP, against what others wrote: the conformance tool of the protocol on our client and on our server, and episodes over the
-// official servers, over a quiet line and over one that fails.
+// MCP, against programs by other authors: the conformance tool of the protocol on our client and on
+// our server, and episodes over the official servers, over a reliable connection and over a faulty
+// one.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +32,7 @@ const packages = {
 
 const clientScenarios = ["initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults"];
 
-/** Those of a server that has tools and a prompt, and streams nothing. */
+/** Scenarios for a server that has tools and a prompt, and does not stream. */
 const serverScenarios = [
   ...["server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "json-schema-2020-12"],
   ...["prompts-list", "dns-rebinding-protection"],
@@ -181,7 +182,7 @@ async function verifyFilesystem(report, folder, kills) {
     await report.check(`a run over it that is killed ${kills} times`, async () => {
       if (quiet === null) throw new Error("there is nothing to compare with");
       writeFileSync(log, "");
-      // Each kill leaves at most two episodes ended.
+      // At most two episodes end between two kills.
       const groupSize = kills > 20 ? 4 : 2;
       const { killed, played } = await playKilled({ ...wanted, groupSize, env: env(0), kills });
       const whole =
@@ -202,7 +203,7 @@ function counted(names) {
   return [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
 }
 
-/** Waits for the pool to end what no episode took. @param {string} log */
+/** Waits until the pool has ended the servers that no episode took. @param {string} log */
 async function allEnded(log) {
   const pids = [...readFileSync(log, "utf8").matchAll(/^(\d+) (\d+)$/gm)].flatMap(([, one, other]) => [
     Number(one),
@@ -240,7 +241,7 @@ async function verifyEverything(report, folder) {
   );
   const [port = 0] = await freePorts(1);
   const program = join(folder, "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js");
-  // It would serve everybody in the network.
+  // The server would listen on all network interfaces.
   const onlyHere = `import net from "node:net";
     const { listen } = net.Server.prototype;
     net.Server.prototype.listen = function (port, ...rest) { return listen.call(this, Number(port), "127.0.0.1", ...rest); };`;
@@ -252,7 +253,7 @@ async function verifyEverything(report, folder) {
     readyPath: "/mcp",
     timeoutMs: 60_000,
     log,
-    // To a request without a session.
+    // Ready when it answers a request without a session with 400.
     readyStatus: 400,
     parameters: [
       ...["-i", `PATH=${process.env["PATH"] ?? ""}`, `HOME=${work}`, `PORT=${port}`, process.execPath],
@@ -307,7 +308,8 @@ async function verifyEverything(report, folder) {
 }
 
 /**
- * The server's own count. Over a line that fails, a session may be open because its beginning or its farewell never arrived.
+ * The server's own count. Over a faulty connection, a session may stay open because the reply to
+ * its opening or its closing request was lost.
  *
  * @param {string} log
  * @param {number} unheard
@@ -321,7 +323,7 @@ function sessionsOf(log, unheard) {
   return `${opened.size} sessions of the server by now, ${open} whose beginning or end it was never told`;
 }
 
-/** Into build/. */
+/** Installs the packages into build/. */
 function install() {
   const folder = join(root, "build", "verify", "mcp");
   const manifest = JSON.stringify({ private: true, dependencies: packages }, null, 2);

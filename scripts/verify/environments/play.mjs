@@ -1,5 +1,6 @@
-// Episodes of a remote environment and what must hold for them: each has one outcome, what a fault ended has neither a reward nor a
-// row, and what was finished equals the episode that a quiet line gave, token for token.
+// Episodes of a remote environment and their invariants: each has one outcome, one that a fault
+// ended has neither a reward nor a row, and a finished one equals the episode over a reliable
+// connection, token for token.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +45,11 @@ export async function play({ env, envTasks, policy, tasks, groupSize = 2, more =
   }
 }
 
-/** Throws for an episode that is there twice, or that a fault ended and that has something to train. @param {string} folder */
+/**
+ * Throws for a duplicate episode, and for one that a fault ended and that has rows to train.
+ *
+ * @param {string} folder
+ */
 export async function readPlayed(folder) {
   /** @type {Played} */
   const played = new Map();
@@ -55,13 +60,14 @@ export async function readPlayed(folder) {
     if (failure !== null && (reward !== null || samples.length > 0)) {
       throw new Error(`episode ${id} failed with ${failure.code}, and has a reward or a row`);
     }
-    // A grader may look at the world, and meet the same line.
+    // A grader may look at the world, over the same connection.
     const isWorld = failure?.boundary === "grader" && /^(remote-|timeout)/.test(failure.code);
     if (failure !== null && failure.boundary !== "environment" && !isWorld) {
       throw new Error(`episode ${id} failed at "${failure.boundary}" with ${failure.code}: ${failure.message}`);
     }
     if (failure === null && samples.length === 0) throw new Error(`episode ${id} is whole and has no row`);
-    // What is trained: an episode that began again has the turns of its first beginning, too, in no row.
+    // Only trained rows are compared: a restarted episode also holds the turns of its first start,
+    // which are in no row.
     const rows = samples.map(({ tokens, lossMask }) => `${tokens.join(" ")} | ${lossMask.join("")}`);
     played.set(id, { outcome, reward, tokens: rows.join(" / "), code: failure?.code ?? null });
   }
@@ -69,7 +75,7 @@ export async function readPlayed(folder) {
 }
 
 /**
- * Counts; throws where an episode is missing or differs from the one of a quiet line.
+ * Counts; throws if an episode is missing or differs from the one over a reliable connection.
  *
  * @param {Played} played
  * @param {Played} quiet

@@ -1,5 +1,6 @@
-// A policy that plays the worlds of this verification by what it reads, behind a server that speaks SGLang's protocol: sampled like
-// any other policy, through tokens, and the same for the same prompt. Not a model: it has no weights.
+// A policy that acts in the worlds of this verification on the basis of its prompt, behind a server
+// that speaks SGLang's protocol: sampled like any other policy, through tokens, with the same reply
+// to the same prompt. Not a model: it has no weights.
 
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -15,10 +16,11 @@ const tokenizer = createReadableTokenizer();
 export const call = (name, args) => `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 
 /**
- * Serves a policy on a free port. `decide`: from the whole prompt to what it writes, without the end of the turn.
+ * Serves a policy on a free port. `decide`: maps the whole prompt to the reply, without the end of
+ * the turn.
  *
  * @param {(prompt: string) => string} decide
- * @param {{ readonly latencyMs?: number }} [options] How long a turn takes.
+ * @param {{ readonly latencyMs?: number }} [options] Duration of a turn.
  */
 export function servePolicy(decide, { latencyMs = 0 } = {}) {
   const sampler = createFunctionSampler(({ promptIds }) => ({
@@ -35,7 +37,7 @@ export function servePolicy(decide, { latencyMs = 0 } = {}) {
 }
 
 /**
- * What stands in the tool messages of a prompt, in order.
+ * Contents of the tool messages of a prompt, in order.
  *
  * @param {string} prompt
  * @returns {string[]}
@@ -44,7 +46,11 @@ export function observations(prompt) {
   return [...prompt.matchAll(/<tool_response>\n([\s\S]*?)\n<\/tool_response>/g)].map(([, text = ""]) => text);
 }
 
-/** Guesses by halves; wrong in type first where `seed` of the task is odd. @param {string} prompt */
+/**
+ * Guesses by bisection; first with a wrong type if `seed` of the task is odd.
+ *
+ * @param {string} prompt
+ */
 export function guess(prompt) {
   let [low, high] = [1, 8];
   const seen = observations(prompt);
@@ -57,13 +63,17 @@ export function guess(prompt) {
   return call("guess", { guess: Math.floor((low + high) / 2) });
 }
 
-/** Opens one box after the other, and one that is not there. @param {string} prompt */
+/** Opens one box after another, including one that does not exist. @param {string} prompt */
 export function openBoxes(prompt) {
   const count = observations(prompt).length;
   return count === 5 ? "I give up." : call("open_box", { number: count === 0 ? 9 : count });
 }
 
-/** Adds up, after a call that is refused, and looks once. @param {string} prompt */
+/**
+ * Answers with the sum, after a refused call, and calls `look` once.
+ *
+ * @param {string} prompt
+ */
 export function addUp(prompt) {
   const [, left = "0", right = "0"] = /What is (\d+) \+ (\d+)\?/.exec(prompt) ?? [];
   const steps = [

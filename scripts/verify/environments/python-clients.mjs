@@ -1,4 +1,5 @@
-// OpenEnv's own Python clients play the bookshop on a server of ours; what a call takes there and on their own server.
+// OpenEnv's own Python clients run the bookshop on a server of ours; the time of a call there and
+// on their own server.
 
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -6,7 +7,7 @@ import { serveEnvironment } from "../../../dist/index.js";
 
 /**
  * @param {(...given: readonly string[]) => Promise<string>} client Runs a Python program of this folder; what it printed.
- * @param {readonly [mcp: number, typed: number]} ports Of their servers: one with MCP tools, one with typed actions.
+ * @param {readonly [mcp: number, typed: number]} ports Ports of their servers: one with MCP tools, one with typed actions.
  * @returns {Promise<string>} The figures, for the report.
  */
 export async function playWithPythonClients(client, [mcpPort, typedPort]) {

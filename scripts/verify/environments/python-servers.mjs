@@ -1,5 +1,5 @@
-// Servers and clients in Python of the verification of environments: each in an environment of its own, with a home of its own and nothing
-// of this process's environment.
+// Python servers and clients for the verification of environments: each in an environment of its
+// own, with a home of its own and nothing of this process's environment.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
@@ -41,8 +41,9 @@ export function pythonServers({ folder, python, home }) {
 }
 
 /**
- * The server's own count of its sessions. `unheard`: how many may be open because no farewell could reach the server: those of killed
- * processes, or of a line that failed each time. A server of HTTP takes them away when they have been silent for 15 minutes.
+ * The server's own count of its sessions. `unheard`: number of sessions that may be open because no
+ * closing request reached the server: those of killed processes, or of a connection that failed
+ * each time. An HTTP server removes them after 15 minutes of silence.
  *
  * @param {number} port
  */
@@ -62,7 +63,8 @@ export async function allClosed(port, { unheard = 0 } = {}) {
 }
 
 /**
- * What a program in Python prints, with a home of its own and nothing of this process's environment.
+ * Runs a program in Python, with a home of its own and nothing of this process's environment;
+ * resolves to its output.
  *
  * @param {string} python
  * @param {readonly string[]} parameters
@@ -87,7 +89,11 @@ export function runClient(python, parameters, { cwd, home }) {
 /** Sessions of earlier checks, by port. @type {Map<number, number>} */
 const leased = new Map();
 
-/** What `openenv init` writes. @param {string} folder @param {string} openenv @param {string} home */
+/**
+ * Creates the scaffold that `openenv init` writes.
+ *
+ * @param {string} folder @param {string} openenv @param {string} home
+ */
 export function makeScaffold(folder, openenv, home) {
   const work = join(folder, "scaffold");
   const app = join(work, "verify_play", "server", "app.py");

@@ -1,12 +1,13 @@
-// A tokenizer for templates whose own is not at hand: one token a byte, and one for everything in the template that looks like a token of
-// its own. What the renderer finds out about a template does not depend on the words of a vocabulary.
+// A tokenizer for templates whose own is not available: one token per byte, and one for every
+// string in the template that looks like a special token. The renderer's findings about a template
+// do not depend on the vocabulary.
 
 import { createTokenizer } from "../../../dist/tokenizers/index.js";
 
-/** Control tokens as families spell them; those that templates put together out of a role, too. */
+/** Control tokens in the spelling of families, including those that templates build from a role. */
 const control = /<[|｜][^<>|｜\s{}]+[|｜]>|<\|[a-z_]+>|<[a-z_]+\|>|\[\/?[A-Z_]+\]|<\/?seed:\w+>|<\/?s>|<\/?(?:start|end)_\w+>|<_\w+>|<\/?(?:assistant|user|system)>|\[gMASK\]|<sop>|\]~!?b[[\]]|\[e~\[/g; // prettier-ignore
 const roles = ["system", "user", "assistant", "tool", "end"].map((role) => `<|${role}|>`);
-/** Tokens of their own, which users may not spell either, but which are text to a decoder. */
+/** Special tokens that users may not spell either, but that are text to a decoder. */
 const tags = /<\/?(?:think|tool_call|tool_response|arg_key|arg_value|mm:think|minimax:tool_call)>/g;
 
 /**

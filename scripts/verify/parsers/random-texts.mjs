@@ -1,7 +1,11 @@
-// Random texts for one parser: good calls of its format, cut, nested, doubled, swapped, mixed with other formats, with broken JSON,
-// with unicode, and inside reasoning. Everything comes from the seed.
+// Random texts for one parser: valid calls of its format, truncated, nested, doubled, swapped,
+// mixed with other formats, with broken JSON, with unicode, and inside reasoning. Everything is
+// derived from the seed.
 
-/** Pieces that break formats: JSON, Python, markup, numbers at the limits, characters that languages count differently. */
+/**
+ * Pieces that break formats: JSON, Python, markup, numbers at the limits, characters that languages
+ * count differently.
+ */
 const noise = [
   ..."\n| |\t|\"|'|\\|{|}|[|]|(|)|<|>|,|:|=|/|;|-|+|*|&|&lt;|&#0;|#|`|\r\n|\n\n".split("|"),
   ..."null|None|true|True|NaN|Infinity|1.50|1e5|-0|0x1F|1_0|[]|{}|\"\"|''|[1, 2]|{\"a\": 1}|'x'|b''|\"a\\nb\"".split("|"),
@@ -17,7 +21,7 @@ const values = [
 
 const words = ["", "", "", "Well. ", "One moment.\n", "\n\n", " ", "Let me see.\n\n", "a < b ", "東京 "];
 
-/** A small generator of numbers from a seed (mulberry32). @param {number} seed */
+/** A small random number generator with a seed (mulberry32). @param {number} seed */
 export function randomOf(seed) {
   let state = seed >>> 0;
   const next = () => {
@@ -36,7 +40,11 @@ export function randomOf(seed) {
 
 /** @typedef {ReturnType<typeof randomOf>} Random */
 
-/** Markup stays whole; words, blanks and signs are pieces of their own. @param {string} text */
+/**
+ * Splits a text: markup stays whole; words, blanks and punctuation are pieces of their own.
+ *
+ * @param {string} text
+ */
 const pieces = (text) => text.match(/<[^<>\s]{1,40}>|\[\/?[A-Z_]{2,20}\]?|\w+|\s+|[^\w\s]/gu) ?? [];
 
 /**
@@ -54,7 +62,7 @@ export function randomText(good, foreign, random) {
   for (let count = random.pick([0, 1, 1, 2, 3, 5]); count > 0; count--) text = mutated(text, good, foreign, random);
   if (random.integer(8) === 0) text = `<think>${random.pick(words)}${text}`;
   if (random.integer(10) === 0) text = `${text}</think>${random.pick(good)}`;
-  // Lone surrogates do not pass through a pipe in UTF-8.
+  // Lone surrogates cannot pass through a pipe in UTF-8.
   return text.replace(/\p{Surrogate}/gu, "\ufffd");
 }
 
@@ -121,7 +129,11 @@ function mutated(text, good, foreign, random) {
   return parts.join("");
 }
 
-/** A text cut into pieces of one to a few characters, never inside one. @param {string} text @param {Random} random */
+/**
+ * Splits a text into pieces of one to a few characters, never inside one.
+ *
+ * @param {string} text @param {Random} random
+ */
 export function randomPieces(text, random) {
   const characters = Array.from(text);
   const longest = random.pick([1, 3, 12, 60]);

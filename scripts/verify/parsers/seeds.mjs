@@ -1,7 +1,11 @@
-// Good texts of each format, from which random texts are made: calls of the tools of tools.mjs with many kinds of values, and inputs
-// that field reports name.
+// Valid texts of each format, from which random texts are made: calls of the tools of tools.mjs
+// with many kinds of values, and inputs from field reports.
 
-/** Arguments as a model writes them: texts, or JSON where a format wants JSON. @type {readonly (readonly [tool: string, values: Readonly<Record<string, unknown>>])[]} */
+/**
+ * Arguments as a model writes them: text, or JSON where a format requires JSON.
+ *
+ * @type {readonly (readonly [tool: string, values: Readonly<Record<string, unknown>>])[]}
+ */
 const calls = [
   ["get_weather", { city: "Rome" }],
   ["get_weather", { city: " Rome\n", days: 3, units: "metric" }],
@@ -22,7 +26,7 @@ const json = JSON.stringify;
 const raw = (/** @type {unknown} */ value) => (typeof value === "string" ? value : json(value));
 const entries = Object.entries;
 
-/** Python's way to write a value. @param {unknown} value @returns {string} */
+/** A value in Python's notation. @param {unknown} value @returns {string} */
 const python = (value) => {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
@@ -200,7 +204,11 @@ const spellings = {
   trinity: [jsonBetween("<tool_call>\n", "\n</tool_call>")],
 }; // prettier-ignore
 
-/** Good texts by the name of a tool-call parser. @type {Readonly<Record<string, readonly string[]>>} */
+/**
+ * Valid texts by the name of a tool-call parser.
+ *
+ * @type {Readonly<Record<string, readonly string[]>>}
+ */
 export const seeds = Object.fromEntries(
   entries(spellings).map(([name, ways]) => [
     name,
@@ -218,7 +226,11 @@ export const ownAnswers = {
   ],
 };
 
-/** Good texts of a reasoning parser, by the strings that open and close reasoning. @param {readonly string[]} markers */
+/**
+ * Valid texts of a reasoning parser, by the strings that open and close reasoning.
+ *
+ * @param {readonly string[]} markers
+ */
 export function reasoningSeeds(markers) {
   const [open = "<think>", close = "</think>"] = markers;
   const thoughts = ["Well.", "\nI should look.\n", " a < b ", "thought\nWell.", ""];

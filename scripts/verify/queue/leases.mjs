@@ -1,5 +1,6 @@
-// Many leases at once, each extended three times in its time, against a real nats-server: what a heartbeat costs the broker, and whether any
-// job is lost or delivered twice while all of them are held. No episodes are run; coordinator and workers are this process.
+// Many leases at once, each extended three times before it expires, against a real nats-server: the
+// broker's cost of a heartbeat, and whether any job is lost or delivered twice while all of them
+// are held. No episodes are run; coordinator and workers are this process.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -19,7 +20,7 @@ const atOnce = 256;
  * @param {import("./nats-server.mjs").NatsVersion} options.version
  * @param {string} options.folder
  * @param {number} options.leases
- * @param {number} options.holdMs How long all of them are held.
+ * @param {number} options.holdMs Time for which all of them are held.
  * @param {number} options.leaseMs
  * @returns {Promise<string>} The figures. Rejects when a job was lost or delivered twice.
  */
@@ -44,8 +45,8 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
   const taking = workers.map(async (worker) => {
     while (is.taking && held.length < leases) held.push(...(await worker.take(512)));
   });
-  // Leases are extended from the first on: taking all of them takes longer than one holds. In slices of time, as workers do that
-  // hold many.
+  // Leases are extended from the first on: taking all of them takes longer than a lease lasts. In
+  // slices of time, like workers that hold many.
   let heartbeats = 0;
   const beating = (async () => {
     const sliceMs = 50;
@@ -95,13 +96,14 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
     `${beats} heartbeats, ${(brokerMicros / beats).toFixed(2)} µs of the broker's CPU each, ` +
     `${((own.user + own.system) / beats).toFixed(2)} µs of ours; ` +
     `${lost} lost, ${again} delivered again, ${twice} receipts twice, ${forgotten} times forgotten`;
-  // A receipt may come twice (`src/queue/job-queue.ts`): on a busy machine it is confirmed later than the broker waits.
+  // A receipt may come twice (`src/queue/job-queue.ts`): on a busy machine it may be confirmed
+  // after the broker's deadline.
   if (lost > 0 || again > 0 || forgotten > 0) throw new Error(figures);
   return figures;
 }
 
 /**
- * What a job costs: submitted, taken, its receipt sent and received, without episodes.
+ * Cost of a job: submitted, taken, its receipt sent and received, without episodes.
  *
  * @param {{ version: import("./nats-server.mjs").NatsVersion, folder: string, jobs: number }} options
  * @returns {Promise<string>} The figures.

@@ -1,5 +1,6 @@
-// Real nats-servers for the verifications and benchmarks of the queue: Debian's package and a newer one built from the Go module,
-// both below build/. Each runs with JetStream in a folder of its own, and can be killed, started again, and wiped.
+// Real nats-servers for the verifications and benchmarks of the queue: Debian's package and a newer
+// one built from the Go module, both below build/. Each runs with JetStream in a folder of its own,
+// and can be killed, restarted, and wiped.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +10,7 @@ import { root } from "../../run-command.mjs";
 import { CannotVerify } from "../python.mjs";
 import { freePorts, startServer } from "../servers.mjs";
 
-/** By the name of a version. Debian's is whatever the release has (bookworm: 2.9.10). */
+/** Versions by name. Debian's depends on the release (bookworm: 2.9.10). */
 export const natsVersions = /** @type {const} */ (["debian", "2.11.17"]);
 
 /** @typedef {(typeof natsVersions)[number]} NatsVersion */
@@ -17,8 +18,8 @@ export const natsVersions = /** @type {const} */ (["debian", "2.11.17"]);
 const built = join(root, "build", "verify", "nats");
 
 /**
- * The program, installed if need be. Debian's package is unpacked and not installed, so that no service starts and no right to
- * install is needed.
+ * Path of the program, which is installed if missing. Debian's package is unpacked and not
+ * installed, so that no service starts and no permission to install is needed.
  *
  * @param {NatsVersion} version
  */
@@ -31,7 +32,7 @@ export function installNats(version) {
     const download = () => spawnSync("apt-get", ["download", "nats-server"], { cwd: folder, encoding: "utf8" });
     let downloaded = download();
     if (downloaded.status !== 0) {
-      // Lists of packages are absent from a fresh image; reading them again needs to be root.
+      // A fresh image has no package lists; reading them again requires root.
       spawnSync("apt-get", ["update", "-qq"], { encoding: "utf8" });
       downloaded = download();
     }
@@ -58,11 +59,11 @@ function cannotInstall(version, { error, stderr }) {
 }
 
 /**
- * A server that one test owns. `kill` ends it as a machine does that is switched off; `start` starts it again on the same port with
- * what it had stored; `wipe` forgets everything first.
+ * A server that one test owns. `kill` ends it like a machine that is switched off; `start` restarts
+ * it on the same port with its stored data; `wipe` deletes everything first.
  *
  * @typedef {object} NatsServer
- * @property {string} version As it says itself.
+ * @property {string} version Version that the server reports.
  * @property {number} port
  * @property {string} url Without credentials.
  * @property {() => number} pid
@@ -70,7 +71,7 @@ function cannotInstall(version, { error, stderr }) {
  * @property {() => Promise<void>} start
  * @property {() => Promise<void>} wipe Kills it, too, if it runs.
  * @property {() => { user: number, system: number }} cpu Microseconds since it was started last.
- * @property {() => Promise<Record<string, unknown>>} memory What it says of its JetStream: streams, bytes, messages.
+ * @property {() => Promise<Record<string, unknown>>} memory The server's report on its JetStream: streams, bytes, messages.
  */
 
 /**
@@ -131,14 +132,16 @@ export async function startNats({ version, folder, config = "", port: chosen }) 
  * @param {number} pid
  */
 export function cpuOf(pid) {
-  // The second field, the name, may contain blanks and ends with a bracket. Ticks are hundredths of a second on every Linux.
+  // The second field, the name, may contain blanks and ends with a parenthesis. Ticks are
+  // hundredths of a second on every Linux.
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   const [user, system] = [fields[11], fields[12]].map((ticks) => Number(ticks) * 10_000);
   return { user: user ?? 0, system: system ?? 0 };
 }
 
 /**
- * A certificate authority and a certificate of 127.0.0.1 that it signed, made with openssl, as files of a folder.
+ * Makes a certificate authority and a certificate for 127.0.0.1 that it signed, with openssl, as
+ * files in a folder.
  *
  * @param {string} folder
  */

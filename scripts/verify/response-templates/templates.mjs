@@ -1,5 +1,6 @@
-// Answers that the templates of TRL read, and templates of our own for what those do not use: every content parser, joined and
-// repeated fields, transforms of each element, literals that begin one another, ends of the text, required fields.
+// Answers that the templates of TRL read, and templates of our own for features that those do not
+// use: every content parser, joined and repeated fields, transforms of each element, literals that
+// are prefixes of one another, ends of the text, required fields.
 
 /** Whole answers, by the name of the template in TRL. @type {Readonly<Record<string, readonly string[]>>} */
 export const answers = {
@@ -153,10 +154,10 @@ export const ownTemplates = {
   },
 };
 
-/** Prompts before an answer, of which the templates look for their anchors. */
+/** Prompts before an answer, in which the templates search for their anchors. */
 export const prefixes = ["", "<a>", "<a><a1>", "<assistant>", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n", "<|assistant|>", "<|assistant|><think>", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<|start|>assistant", "<|turn>model\n", "<｜Assistant｜><think>\n", "no anchor <think>"]; // prettier-ignore
 
-/** Tools whose schemas say what texts become. */
+/** Tools whose schemas determine the types of text arguments. */
 export const tools = [
   {
     type: "function",

@@ -7,7 +7,7 @@ import { CannotVerify } from "../python.mjs";
 
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Installs Chromium from Debian where there is none. */
+/** Installs Chromium from Debian if missing. */
 export function installChromium() {
   if (findChromium() !== null) return;
   const apt = (/** @type {string[]} */ ...words) => spawnSync("apt-get", words, { encoding: "utf8" });

@@ -1,5 +1,5 @@
-// Half characters (lone surrogates) everywhere that a run has text: ids, utterances, results, arguments. What the page shows, links to and
-// exports is well-formed text, and every link leads to what it names.
+// Unpaired surrogates everywhere that a run has text: ids, utterances, results, arguments. The text
+// that the page shows, links to and exports is well-formed, and every link leads to its target.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -38,13 +38,17 @@ const shownTexts = `[
   ...Array.from(document.querySelectorAll("a[href]"), (link) => link.getAttribute("href") ?? ""),
 ]`;
 
-/** What it says, its address, its title, its links. @param {Page} page @returns {Promise<string[]>} */
+/**
+ * Texts of the page, its address, its title, its links.
+ *
+ * @param {Page} page @returns {Promise<string[]>}
+ */
 const textsOf = (page) => page.evaluate(shownTexts);
 
 /** @param {string} text */
 const isFine = (text) => !/\p{Surrogate}/u.test(text) && (!text.startsWith("#") || !/%(?![0-9A-F]{2})/i.test(text));
 
-/** What surrounds the first half character. @param {string} text */
+/** Text around the first unpaired surrogate. @param {string} text */
 const about = (text) => JSON.stringify(/[^]{0,60}\p{Surrogate}[^]{0,20}/u.exec(text)?.[0] ?? text.slice(0, 200));
 
 /**

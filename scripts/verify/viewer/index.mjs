@@ -97,7 +97,7 @@ export async function verifyViewer({ quick }) {
   }
 }
 
-/** Opens pages, and remembers what is wrong with them. */
+/** Opens pages, and records their problems. */
 class Checks {
   /** @param {import("playwright-core").Browser} browser */
   constructor(browser) {
@@ -123,7 +123,7 @@ class Checks {
     const page = await context.newPage();
     page.on("pageerror", (error) => this.expect(`no error in ${url}`, false, error.message));
     page.on("console", (message) => {
-      // A question that the server refuses is answered on the page; the browser reports it all the same.
+      // The page shows the reply to a refused request; the browser reports it all the same.
       const isRefusal = message.text().includes("status of 400");
       if (message.type() === "error" && !isRefusal) this.expect(`no message in ${url}`, false, message.text());
     });
@@ -132,7 +132,8 @@ class Checks {
   }
 
   /**
-   * In both themes, and narrow: what is to be seen is there, axe finds nothing serious, nothing is wider than the screen.
+   * Checks a page in both themes, and narrow: expected content is present, axe finds nothing
+   * serious, nothing is wider than the screen.
    *
    * @param {string} name @param {string} base @param {string} hash @param {{ see: string }} expected
    */
@@ -197,7 +198,7 @@ async function everyPage(checks, { book, two, train, sampled }) {
 }
 
 /**
- * Each answer is on the screen after so many clicks.
+ * Each answer is on the screen after a limited number of clicks.
  *
  * @param {Checks} checks @param {{ run: string, two: string, train: string }} urls
  */
@@ -218,7 +219,7 @@ async function fiveQuestions(checks, { run, two, train }) {
     checks.expect(`${question} (${clicks.length} clicks)`, isAnswered(seen), seen.slice(0, 300));
     await page.context().close();
   };
-  // Which episodes fail depends on which end first: one near the 36th that did.
+  // Failing episodes depend on which end first: one near the 36th failure.
   const failing = await (
     await fetch(`${run}api/rows?count=100&run=0&where=${encodeURIComponent("reward < 1")}`)
   ).json();
@@ -242,7 +243,11 @@ async function fiveQuestions(checks, { run, two, train }) {
   );
 }
 
-/** Asks until it holds: the page's policy lets no text be run by the page itself. @param {Page} page @param {string} expression */
+/**
+ * Polls until it holds: the page's policy forbids the page itself to run text.
+ *
+ * @param {Page} page @param {string} expression
+ */
 async function until(page, expression) {
   for (let waited = 0; waited < 30_000; waited += 50) {
     if ((await page.evaluate(expression)) === true) return;
@@ -266,7 +271,7 @@ async function keysAndSearch(checks, book) {
     page,
     "!/episode\\/36(\\?|$)/.test(location.hash) && location.hash.includes('t=1') && document.querySelector('.strip h1')?.textContent.startsWith('36 ') === false",
   );
-  // Back to where it came from only within a group, and which is the last of its group is the luck of the run.
+  // Leads back only within a group, and chance decides which episode is the last of its group.
   const moved = /** @type {string} */ (await page.evaluate("location.hash"));
   await page.keyboard.press("k");
   await until(page, `location.hash !== ${JSON.stringify(moved)} && location.hash.includes('t=1')`);
@@ -302,7 +307,8 @@ async function keysAndSearch(checks, book) {
 }
 
 /**
- * A trainer's logprobs over the sampled ones: what agrees, what does not, what is not recorded, and a line of another row.
+ * A trainer's logprobs over the sampled ones: agreement, disagreement, missing values, and a line
+ * of another row.
  *
  * @param {Checks} checks
  * @param {{ url: string, overlay: { sources: string[], logprobs: string }, file: string }} parts
@@ -347,7 +353,8 @@ async function trainer(checks, { url, overlay, file }) {
 }
 
 /**
- * A run that is being written, until its process is killed: the page that is open shows what comes, asks for nothing twice and nobody else.
+ * Follows a run that is being written, until its process is killed: the open page shows new data,
+ * requests nothing twice and no other server.
  *
  * @param {Checks} checks @param {string} url @param {() => Promise<void>} kill
  */
@@ -420,7 +427,7 @@ async function large(checks, { from, folder, serve }) {
  */
 async function hostile(checks, { from, folder, file, serve }) {
   let calls = 0;
-  // A browser reports a blocked request, too: only a socket says what went out.
+  // A browser reports a blocked request, too: only a socket shows actual requests.
   const trap = createServer((_, outgoing) => {
     calls++;
     outgoing.end();
@@ -456,7 +463,8 @@ async function hostile(checks, { from, folder, file, serve }) {
 }
 
 /**
- * What each format has is shown, and what it does not record is named.
+ * Checks that the data of each format is shown, and that data it does not record is named as
+ * missing.
  *
  * @param {Checks} checks @param {Record<string, string>} files @param {(...sources: string[]) => Promise<string>} serve
  */

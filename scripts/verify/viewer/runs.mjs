@@ -16,7 +16,11 @@ import { root } from "../../run-command.mjs";
 
 /** @typedef {import("../../../src/core/index.ts").Episode} Episode */
 
-/** A rollout of the bookshop by the scripted expert, which errs at a rate. @param {string} folder @param {{ noise: number, tasks?: string, seed?: number }} options */
+/**
+ * A rollout of the bookshop by the scripted expert, which errs at the given rate.
+ *
+ * @param {string} folder @param {{ noise: number, tasks?: string, seed?: number }} options
+ */
 export async function bookshopRun(folder, { noise, tasks = "0-11", seed = 1 }) {
   const settings = /** @type {const} */ ({
     env: "bookshop",
@@ -44,8 +48,9 @@ export async function sampledRun(folder) {
 }
 
 /**
- * What the embedded learner computes for the tokens of a run, each line ending with the last token of its row. One logprob of the second
- * row is far away, one is no number, and the third row has a line of another length.
+ * Logprobs that the embedded learner computes for the tokens of a run, each line ending with the
+ * last token of its row. One logprob of the second row is far away, one is not a number, and the
+ * third row has a line of another length.
  *
  * @param {string} run @param {string} file
  */
@@ -77,7 +82,7 @@ export async function trainerLogprobs(run, file) {
   await writeFile(file, `${lines.join("\n")}\n`);
 }
 
-/** `null`: the data of τ-bench is not beside this clone. @param {string} folder */
+/** `null` if the data of τ-bench is not beside this clone. @param {string} folder */
 export async function tauRun(folder) {
   const data = join(root, "..", "shared", "tau-bench");
   if (!existsSync(join(data, "retail"))) return null;
@@ -111,7 +116,11 @@ export async function tauRun(folder) {
   return folder;
 }
 
-/** A rollout in a process of its own, which has written a few episodes; `kill` ends it at once. @param {string} folder */
+/**
+ * A rollout in a process of its own that has written a few episodes; `kill` ends it at once.
+ *
+ * @param {string} folder
+ */
 export async function startRun(folder) {
   const flags =
     "rollout --env bookshop --engine embedded --model bookshop-nano --tasks 0-999 --group-size 4 --quiet --out";
@@ -130,7 +139,11 @@ export async function startRun(folder) {
   };
 }
 
-/** So many episodes, each a copy of one that was run. @param {string} from @param {string} folder @param {number} count */
+/**
+ * A run of `count` episodes, each a copy of one that was run.
+ *
+ * @param {string} from @param {string} folder @param {number} count
+ */
 export async function largeRun(from, folder, count) {
   const reader = openRunFolder(from);
   /** @type {Episode[]} */
@@ -159,7 +172,11 @@ export async function largeRun(from, folder, count) {
   await store.close(manifest);
 }
 
-/** What breaks a careless page, everywhere that an episode has text. @param {string} from @param {string} folder @param {string} address */
+/**
+ * A run with text that breaks a careless page, everywhere that an episode has text.
+ *
+ * @param {string} from @param {string} folder @param {string} address
+ */
 export async function hostileRun(from, folder, address) {
   const reader = openRunFolder(from);
   const first = await firstOf(reader.episodes());
@@ -209,8 +226,9 @@ export async function trainingRun(folder) {
 }
 
 /**
- * Files of other tools, by the name of their format: a run in the formats that readers of these tools accept, a log that inspect packed
- * itself, and results in the shapes of verifiers, τ-bench and τ²-bench.
+ * Files of other tools, by the name of their format: a run in formats that readers of these tools
+ * accept, a log that inspect packed itself, and results in the shapes of verifiers, τ-bench and
+ * τ²-bench.
  *
  * @param {string} run @param {(name: string) => string} at @returns {Promise<Record<string, string>>}
  */

@@ -1,5 +1,6 @@
-// Apertus 2509: calls are objects of one key, the tool's name, in a JSON array between two tokens; a list that cannot be read ends the
-// search and stays text. Calls are numbered. Thoughts stand between two tokens of their own, and may hold calls, which are no thoughts.
+// Apertus 2509: calls are objects with one key, the tool's name, in a JSON array between two
+// tokens. An unreadable list ends the search and stays text. Calls are numbered. Thoughts stand
+// between two tokens of their own; calls inside them are not part of the reasoning.
 
 import { dumpJson, type JsonValue, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { pythonStrip } from "../../python-semantics/index.ts";
@@ -74,11 +75,11 @@ export const apertusReasoning: ReasoningParser = {
     }
     return { reasoning: reasoning.join(""), normalText: rest.join("") + text.slice(at) };
   },
-  // Thoughts and content take turns.
+  // Thoughts and content alternate.
   startSplitting: () => silentStep,
 };
 
-/** Calls inside a thought go to the rest, one that does not end with all that follows. */
+/** Splits off a thought. Calls inside it go to the rest, an unfinished call with all text after it. */
 function splitThought(text: string): ReasoningSplit {
   const reasoning: string[] = [];
   const rest: string[] = [];

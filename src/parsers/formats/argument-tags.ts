@@ -15,14 +15,15 @@ type Pair = {
 };
 
 /**
- * The pairs in order. A key reaches to the first closing tag that a value follows, with white space at most between them, or with what
- * `between`, a pattern, allows besides. `null`: nothing may stand between them.
+ * The pairs in order. A key extends to the first closing tag that a value follows, with nothing
+ * between them but white space and text that matches the pattern `between`. `null`: nothing else
+ * may come between them.
  */
 export function* argumentPairs(text: string, between: string | null): Generator<readonly [key: string, value: string]> {
   for (const { key, value } of findPairs(text, between)) yield [key, value];
 }
 
-/** The text beside the pairs. */
+/** The text outside the pairs. */
 export function withoutPairs(text: string, between: string): string {
   let rest = 0;
   let outside = "";

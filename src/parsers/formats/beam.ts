@@ -1,5 +1,5 @@
-// Beam: Harmony's channels with calls in XML. A call that is not closed is dropped. Values become what the tool's schema
-// names, where they can.
+// Beam: Harmony's channels with calls in XML. An unclosed call is dropped. Values are converted to
+// the types in the tool's schema where possible.
 
 import { dumpJson, JsonFloat, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
@@ -29,7 +29,7 @@ const parameterClosing = "</rfl:parameter>";
 type Region = {
   readonly kind: "thought" | "answer" | "call";
   readonly start: number;
-  /** Of a call. */
+  /** Tool name of a call; unused for other kinds. */
   readonly name: string;
   readonly bodyStart: number;
   readonly bodyEnd: number;
@@ -40,7 +40,10 @@ type Region = {
 const fixedOpenings = [["thought", thought], ["answer", answer]] as const; // prettier-ignore
 const closers = { thought: [turnEnd], answer: ["<|return|>", messageEnd, callEnd], call: [turnEnd, callEnd] } as const;
 
-/** The regions in order. A message that ends where only the next one's beginning is missing is closed. */
+/**
+ * The regions in order. A message counts as closed if the only missing text is the beginning of the
+ * next one.
+ */
 function* regionsOf(written: string, kinds: readonly Region["kind"][]): Generator<Region> {
   const text = written + missingBeginning(written);
   const next = placesIn(text);
@@ -64,14 +67,17 @@ function* regionsOf(written: string, kinds: readonly Region["kind"][]): Generato
       .toSorted((left, right) => left.start - right.start || right.closer.length - left.closer.length);
     const isClosed = end!.start !== Infinity;
     at = isClosed ? end!.start + end!.closer.length : text.length;
-    // What is added belongs to a closing that fits, or to nothing.
+    // Added text belongs to a closing that fits, or to nothing.
     yield { ...first, bodyEnd: isClosed ? end!.start : written.length, end: at, isClosed };
   }
 }
 
 type Opening = Pick<Region, "kind" | "start" | "name" | "bodyStart">;
 
-/** Finds the next place of a string, from ever later places on; `Infinity` for none. No part of the text is searched twice for it. */
+/**
+ * Finds the next occurrence of a string, from positions that only grow; `Infinity` if none. No part
+ * of the text is searched twice for one string.
+ */
 function placesIn(text: string): (sought: string, from: number) => number {
   const known = new Map<string, number>();
   return (sought, from) => {
@@ -146,7 +152,10 @@ function readParameters(body: string, tool: string, scan: ToolCallScan): Map<str
 
 const jsonErrors = ["JSONDecodeError", "ValueError", "RecursionError"];
 
-/** The text as the first of the types that it can be. Where text is allowed, it is another type only if it is exactly the JSON of one. */
+/**
+ * Converts the text to the first of the types that it fits. If strings are allowed, it becomes
+ * another type only if it is exactly the JSON of one.
+ */
 function typedText(text: string, types: readonly string[]): JsonValue {
   let tried = types;
   if (types.includes("string") && types.some((type) => type !== "string")) {
@@ -189,7 +198,7 @@ function asType(text: string, type: string): JsonValue | undefined {
   }
 }
 
-/** Text outside of messages is not shown; calls stay as they are written. */
+/** Text outside of messages is not shown; calls stay as the model wrote them. */
 export const beamReasoning: ReasoningParser = {
   name: "beam",
   markers: [thought, turnEnd],

@@ -1,5 +1,6 @@
-// Cohere's Command 4. The prompt opens the thinking; behind it stands an answer between two tags, which are dropped, or a
-// section of calls, which stays for its parser. Text that is neither is not shown. Calls are a JSON list, read as far as it goes.
+// Cohere's Command 4. The prompt opens the thinking; after it comes an answer between two tags,
+// which are dropped, or a section of calls, which stays for its parser. Text that is neither is not
+// shown. Calls are a JSON list, read as far as possible.
 
 import { JsonFloat, type JsonValue } from "../../python-semantics/json/index.ts";
 import { readPartialJson } from "../partial-json.ts";
@@ -43,14 +44,14 @@ export const cohereCommand4 = createToolCallParser({
 });
 
 /**
- * The value as the server's strict reader (orjson) has it: integers beyond 64 bits are floats there. What it refuses as a whole is read by
- * Python's, as it is.
+ * The value as the server's strict reader (orjson) reads it: integers beyond 64 bits are floats. A
+ * value that orjson refuses as a whole is read by Python's reader, unchanged.
  */
 function asStrictReader(value: JsonValue): JsonValue {
   return isRefused(value) ? value : withFloats(value);
 }
 
-/** With the flag "u", pairs are one character. */
+/** Unpaired surrogates: with the flag "u", a pair is one character and does not match. */
 const halfCharacter = /[\ud800-\udfff]/u;
 
 function isRefused(value: JsonValue): boolean {
@@ -73,7 +74,7 @@ export const cohereCommand4Reasoning: ReasoningParser = {
   markers: [thought, thoughtEnd],
   hasTags: true,
   split: (text) => {
-    // Without thinking the answer comes at once, or the calls.
+    // Without thinking the text begins with the answer or the calls.
     const tag = [thoughtEnd, answer, calls].find((candidate) => text.includes(candidate));
     const end = tag === undefined ? text.length : text.indexOf(tag);
     const reasoning = text.slice(0, end);
@@ -93,7 +94,7 @@ function answerIn(text: string): string {
   return end === -1 ? inside : inside.slice(0, end);
 }
 
-/** Text before any tag is reasoning; what follows is known at the end only. */
+/** Text before any tag is reasoning; the type of later text is known only at the end. */
 function reasoningStep(): ReasoningStep {
   let held = "";
   let state: "beginning" | "reasoning" | "unknown" = "beginning";

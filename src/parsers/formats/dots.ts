@@ -1,5 +1,5 @@
-// Tool calls of dots: `invoke` tags with parameters in a block, or a JSON object in it. A value is read by its declared type, references
-// into the schema and alternatives followed.
+// Tool calls of dots: `invoke` tags with parameters in a block, or a JSON object in it. A value is
+// read by its declared type; references into the schema and alternatives are followed.
 
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import {
@@ -90,10 +90,13 @@ function readParameters(tool: string, body: string, scan: ToolCallScan): Readonl
   return result;
 }
 
-/** References and alternatives are followed so deep. */
+/** Maximum depth to which references and alternatives are followed. */
 const deepest = 10;
 
-/** What the schema names as its type, of alternatives the first that is not "null"; `undefined`: nothing. */
+/**
+ * Type that the schema names; among alternatives, the first that is not "null". `undefined` if none
+ * is named.
+ */
 function resolveType(schema: JsonValue | undefined, definitions: JsonObject, depth = 0): JsonValue | undefined {
   if (!(schema instanceof Map) || depth > deepest) return undefined;
   if (schema.has("type")) return schema.get("type")!;

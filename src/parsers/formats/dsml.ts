@@ -1,5 +1,6 @@
-// Tool calls of DeepSeek V3.2, V4 and V4.1: DSML, tags whose parameters say whether they are strings. The body of a call may be one
-// JSON object instead. Calls may stand without their section. A call that cannot be read is dropped, and the others stay.
+// Tool calls of DeepSeek V3.2, V4 and V4.1: DSML, tags whose parameters state whether they are
+// strings. The body of a call may be one JSON object instead. Calls may occur without their
+// section. An unreadable call is dropped, and the others stay.
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonExceptionType, pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
@@ -10,7 +11,7 @@ import { blocksBetween } from "../text-pieces.ts";
 
 const token = "｜DSML｜";
 
-/** Names of the tags, behind the token that all of them bear. */
+/** Names of the tags, without the token that all of them begin with. */
 type Tags = { readonly section: string; readonly invoke: string; readonly parameter: string };
 
 function createDsmlParser(name: string, { section, invoke, parameter }: Tags): ToolCallParser {
@@ -48,7 +49,7 @@ function createDsmlParser(name: string, { section, invoke, parameter }: Tags): T
       try {
         for (const content of sections) readInvokes(content, reader, scan);
       } catch (error) {
-        // Calls before one that Python cannot represent stay.
+        // Calls before one that Python cannot represent are kept.
         if (pythonExceptionType(error) === null) throw error;
         scan.report("not-json", text, "A call of the text is beyond what can be read.");
       }
@@ -74,7 +75,7 @@ export const deepseekv41 = createDsmlParser("deepseekv41", {
   parameter: " parameter",
 });
 
-/** Text in front of the first tag of the family, whatever tag it is. */
+/** Text before the first tag of the family, no matter which tag it is. */
 function textBeforeDsml(text: string): string {
   const at = text.indexOf(token);
   const before = text.slice(0, at);
@@ -82,14 +83,14 @@ function textBeforeDsml(text: string): string {
   return before.endsWith("<") ? before.slice(0, -1) : before;
 }
 
-/** Templates write a blank line in front of calls. */
+/** Templates write a blank line before calls. */
 const withoutBlankLine = (text: string): string => (text.endsWith("\n\n") ? text.slice(0, -2) : text);
 
 type InvokeReader = {
-  /** Captures the name, and the slash of a tag that closes itself. */
+  /** Captures the name, and the slash of a self-closing tag. */
   readonly invokePattern: string;
   readonly invokeClosing: string;
-  /** Captures the name, and what the tag says of strings. */
+  /** Captures the name, and the tag's statement whether the value is a string. */
   readonly parameterPattern: string;
   readonly parameterClosing: string;
 };
@@ -150,7 +151,7 @@ function readParameters(
     header.lastIndex = rest;
   }
   outside += body.slice(rest);
-  // Words beside tags do no harm; a piece of a tag is an argument that would be missing.
+  // Plain text beside tags is harmless; a piece of a tag means that an argument would be missing.
   const isMalformed = outside.includes(token) || (parameters.size === 0 && pythonStrip(outside) !== "");
   return isMalformed ? null : parameters;
 }
@@ -161,7 +162,7 @@ function openingTag(opening: string, attributes: readonly string[]): string {
   return `${opening}${written.join("")}${space}*`;
 }
 
-/** JSON without the words NaN and Infinity; `undefined` where Python refuses it. */
+/** JSON without NaN and Infinity; `undefined` if Python refuses it. */
 function readFiniteJson(text: string): JsonValue | undefined {
   if (/NaN|Infinity/.test(text) && /NaN|Infinity/.test(text.replaceAll(/"(?:[^"\\]|\\[^])*"/g, '""'))) return undefined;
   return unlessRaised(["JSONDecodeError", "ValueError"], () => parseJson(text));

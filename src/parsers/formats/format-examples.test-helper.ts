@@ -1,4 +1,4 @@
-// One good call of each syntax, and the same cut short; what tests of all formats begin with.
+// One valid call of each syntax, and a truncated one; examples for tests of all formats.
 
 import { type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";

@@ -39,7 +39,7 @@ describe.each(parsers)("%s", (name) => {
     let shown = "";
     for (let length = 1; length <= text.length; length++) {
       const { content, calls, problems } = parse(name, text.slice(0, length));
-      // What has begun as a call is told with the whole text.
+      // Once a call has begun, the rest is checked with the whole text.
       if (calls.length > 0 || problems.length > 0) break;
       const sure = content.slice(0, content.length - heldBack(content, hints, null));
       if (sure.length > shown.length) shown = sure;
@@ -88,7 +88,7 @@ describe.each(parsers)("%s", (name) => {
         const { content, calls, problems } = parse(name, text);
         if (calls.length > 0) return;
         expect(content).toBe(text);
-        // What announces a call and yields none is a problem.
+        // Text that announces a call but yields none is reported as a problem.
         if (toolCallParser(name).hasToolCall(text)) expect(problems).not.toEqual([]);
         for (const call of calls) expect(typeof call.name).toBe("string");
       }),

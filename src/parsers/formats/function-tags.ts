@@ -1,6 +1,7 @@
-// Tool calls as `<function=NAME>` and `<parameter=NAME>` tags: Qwen3-Coder, also `step3p5`, Seed-OSS (tags of its own around
-// the same, and no parser in SGLang) and MiMo. A value is read by its declared type: the names of many type systems are
-// understood, and what does not fit its type stays text.
+// Tool calls as `<function=NAME>` and `<parameter=NAME>` tags: Qwen3-Coder, also `step3p5`,
+// Seed-OSS (tags of its own around the same, and no parser in SGLang) and MiMo. A value is read by
+// its declared type: the type names of many type systems are understood, and a value that does not
+// fit its type stays text.
 
 import { decodeHTML } from "entities/decode";
 
@@ -101,8 +102,9 @@ function readValue(text: string, name: string, declared: ReadonlyMap<string, Jso
 }
 
 /**
- * A value as Python prints it, which is what Seed's template writes and its models learned: a string verbatim, "None" for null where null
- * may stand. JSON's null is read, too, where no string may stand.
+ * A value as Python prints it, as Seed's template writes it and its models learned: a string
+ * verbatim, "None" for null where null is allowed. JSON's null is read, too, where a string is not
+ * allowed.
  */
 function readPrinted(text: string, name: string, declared: ReadonlyMap<string, JsonValue>): PythonValue {
   const schema = declared.get(name);
@@ -114,7 +116,7 @@ function readPrinted(text: string, name: string, declared: ReadonlyMap<string, J
   return readTyped(text, type, floatUnlessWhole, null);
 }
 
-/** Whether a schema lists null beside other types. */
+/** True if a schema lists null beside other types. */
 function mayBeNull(schema: JsonValue): boolean {
   if (!(schema instanceof Map)) return false;
   const type = schema.get("type") ?? null;
@@ -131,7 +133,10 @@ function floatUnlessWhole(text: string): PythonValue {
   return !isWritten && Number.isInteger(float.value) ? integerOf(float.value) : float;
 }
 
-/** The properties of the first tool of that name; the parameters themselves when they declare none. */
+/**
+ * The properties of the first tool of that name; its parameters themselves if they declare no
+ * properties.
+ */
 function propertiesOf(name: string, scan: ToolCallScan): ReadonlyMap<string, JsonValue> {
   const isFunction = (type: JsonValue | undefined): boolean => type === undefined || type === "function";
   const tool = scan.tools.find((candidate) => candidate.name === name && isFunction(candidate.definition.get("type")));
@@ -143,7 +148,10 @@ function propertiesOf(name: string, scan: ToolCallScan): ReadonlyMap<string, Jso
 const opening = "<tool_call>";
 const closing = "</tool_call>";
 
-/** All tags closed, values verbatim but for HTML entities. Calls of unknown tools go back into the text. */
+/**
+ * All tags must be closed; values are verbatim except for HTML entities. Calls of unknown tools go
+ * back into the text.
+ */
 export const mimo = createToolCallParser({
   name: "mimo",
   markers: [opening, closing],
@@ -171,7 +179,10 @@ export const mimo = createToolCallParser({
 
 type Tag = { readonly name: string; readonly body: string; readonly end: number };
 
-/** `<kind=NAME>body` up to the first closing tag; a name is not empty, holds no ">" and is stripped. */
+/**
+ * `<kind=NAME>body` up to the first closing tag; a name is not empty, contains no ">" and is
+ * stripped.
+ */
 function readFirstTag(text: string, header: string, closingTag: string, from = 0): Tag | null {
   let nameStart = from;
   let nameEnd = nameStart;
@@ -200,7 +211,10 @@ function readClosedParameters(text: string, tool: string, scan: ToolCallScan): R
 
 const narrow = (text: string): PythonValue => narrowFloat(pythonFloat(text));
 
-/** Throws what the reference raises for schemas that are not shaped as it expects; only a type that is a string passes. */
+/**
+ * Throws the reference's exception for schemas of an unexpected shape; only a type that is a string
+ * passes.
+ */
 function declaredType(tool: string, parameter: string, scan: ToolCallScan): string {
   for (const candidate of scan.tools) {
     if (candidate.name !== tool) continue;
@@ -216,8 +230,9 @@ function declaredType(tool: string, parameter: string, scan: ToolCallScan): stri
 const textTypes = /^(?:string|str|text|varchar|char|enum)$/;
 
 /**
- * A value by its declared type. `readNumber` is `float(text)`, made an integer where the format requires one; Python exceptions of
- * `ignored` classes (`null`: of any) out of reading a literal leave the text as it is.
+ * Reads a value by its declared type. `readNumber` is `float(text)`, made an integer where the
+ * format requires one; Python exceptions of the `ignored` classes (`null`: of any class) raised
+ * while reading a literal leave the text unchanged.
  */
 function readTyped(
   text: string,
@@ -237,7 +252,7 @@ function readTyped(
   return json === undefined ? readLiteral() : json;
 }
 
-/** Code points that HTML reads as others (those of Windows-1252, mostly). */
+/** Code points that HTML replaces by others (mostly those of Windows-1252). */
 const replaced: ReadonlyMap<number, string> = new Map([
   [0x00, "\ufffd"],
   [0x0d, "\r"],
@@ -265,7 +280,7 @@ function numberedCharacter(code: number): string {
   return replaced.get(code) ?? (isInvalid(code) ? "" : String.fromCodePoint(code));
 }
 
-/** Control characters and noncharacters, which disappear. */
+/** Control characters and noncharacters, which are removed. */
 function isInvalid(code: number): boolean {
   if (code < 0x20) return code !== 0x09 && code !== 0x0a && code !== 0x0c;
   if (code >= 0x7f && code <= 0x9f) return true;

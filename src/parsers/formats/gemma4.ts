@@ -1,5 +1,6 @@
-// Tool calls of Gemma 4: `call:name{key:value}` between markers, with strings between delimiters of their own, objects, lists and bare
-// values. Names are not checked against the tools. What does not end reaches to the end, without its last character.
+// Tool calls of Gemma 4: `call:name{key:value}` between markers, with strings between delimiters of
+// their own, objects, lists and bare values. Names are not checked against the tools. An unclosed
+// value extends to the end of the text, without its last character.
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import {
@@ -17,7 +18,10 @@ const closing = "<tool_call|>";
 const delimiter = '<|"|>';
 const prefix = "call:";
 
-/** Deepest nesting that is read, because every level is searched for its end: Python's recursion ends later, the one departure. */
+/**
+ * Maximum nesting that is read, because the end of every level is searched for. Python's recursion
+ * limit is higher; this is the only difference from SGLang.
+ */
 const maxDepth = 100;
 
 export const gemma4 = createToolCallParser({
@@ -49,12 +53,12 @@ export const gemma4 = createToolCallParser({
 type Brackets = { readonly open: "{" | "["; readonly close: string; readonly skipsStrings: boolean };
 const braces: Brackets = { open: "{", close: "}", skipsStrings: true };
 const brackets: Brackets = { open: "[", close: "]", skipsStrings: true };
-/** Of a list in a list: a bracket in a string counts, too. */
+/** Brackets of a list inside a list: a bracket in a string counts, too. */
 const innerBrackets: Brackets = { ...brackets, skipsStrings: false };
 
 const bracketMarks = { "{": /<\|"\|>|[{}]/g, "[": /<\|"\|>|[[\]]/g } as const;
 
-/** The place of the bracket that closes one in front of `from`; -1: there is none. */
+/** Position of the bracket that closes one opened before `from`; -1 if none. */
 function closingAt(text: string, from: number, { open, close, skipsStrings }: Brackets): number {
   const stop = bracketMarks[open];
   let depth = 1;
@@ -86,7 +90,7 @@ function bareEnd(text: string, from: number, stops: string): number {
 
 type Read = { readonly value: PythonValue; readonly end: number };
 
-/** A string, an object or a list that begins at a place; `null`: none does. */
+/** Reads a string, an object or a list that begins at a position; `null` if none begins there. */
 function readStructure(text: string, at: number, lists: Brackets, depth: number): Read | null {
   if (depth > maxDepth) throw new PythonError("RecursionError", "nested too deep");
   if (text.startsWith(delimiter, at)) {
@@ -127,7 +131,7 @@ function readList(text: string, depth: number): readonly PythonValue[] {
   for (let at = skip(text, 0, " ,\n\t"); at < text.length; at = skip(text, at, " ,\n\t")) {
     const end = bareEnd(text, at, ",]");
     const read = readStructure(text, at, innerBrackets, depth) ?? { value: readBare(text.slice(at, end)), end };
-    // At a bracket that closes nothing SGLang never comes to an end.
+    // At a bracket that closes nothing, SGLang would loop forever.
     if (read.end === at) break;
     items.push(read.value);
     at = read.end;

@@ -1,4 +1,5 @@
-// Tool calls of GigaChat 3: one JSON object after a marker, to the end of the text. Raw line feeds inside its strings are fine.
+// Tool calls of GigaChat 3: one JSON object after a marker, to the end of the text. Raw line feeds
+// inside its strings are allowed.
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonRstrip } from "../../python-semantics/index.ts";
@@ -23,7 +24,7 @@ export const gigachat3 = createToolCallParser({
     if (value === undefined) return output;
     const named = value instanceof Map && value.has("name") && value.get("arguments") instanceof Map ? value : null;
     if (named !== null) {
-      // "parameters", which other formats take before "arguments", does not count here.
+      // "parameters", which other formats prefer to "arguments", does not count here.
       const call = new Map([...named].filter(([key]) => key === "name" || key === "arguments"));
       scan.add(scan.callsIn(call, output.slice(start)));
     } else if (start !== -1) {
@@ -43,7 +44,10 @@ function readLenientJson(source: string, scan: ToolCallScan): JsonValue | undefi
   }
 }
 
-/** Escapes raw control characters inside strings, which this format's reader takes and strict JSON does not. */
+/**
+ * Escapes raw control characters inside strings, which this format's reader accepts and strict JSON
+ * does not.
+ */
 function escapeControls(json: string): string {
   const pieces: string[] = [];
   let copied = 0;

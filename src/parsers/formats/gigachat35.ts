@@ -1,5 +1,5 @@
-// Tool calls of GigaChat 3.5: invoke and parameter tags in a section; parameters say whether they are strings. Marks of the end of a
-// message are taken off content, calls or not.
+// Tool calls of GigaChat 3.5: invoke and parameter tags in a section; parameters state whether they
+// are strings. Markers of the end of a message are removed from content, with or without calls.
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonRstrip, space, unlessRaised } from "../../python-semantics/index.ts";
@@ -54,7 +54,7 @@ function readParameters(body: string): Map<string, JsonValue> {
 
 type Element = { readonly captured: readonly string[]; readonly body: string };
 
-/** What opening tags of a pattern and the closing tag behind each enclose. */
+/** Yields the text between each opening tag that matches the pattern and the next closing tag. */
 function* elements(text: string, pattern: string, end: string): Generator<Element> {
   const header = new RegExp(pattern, "gu");
   for (let match = header.exec(text); match !== null; match = header.exec(text)) {

@@ -1,18 +1,19 @@
-// Types that a tool's schema leaves for an argument of GLM-4.7 and GLM-5: all that remain possible, until the value or the arguments
-// beside it decide between alternatives. References into the schema are followed.
+// Types that a tool's schema allows for an argument of GLM-4.7 and GLM-5: all types that remain
+// possible, until the value or the other arguments decide between alternatives. References into the
+// schema are followed.
 
 import type { Tool } from "../../core/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { isDict, isList, pythonEquals, PythonError, type PythonValue } from "../../python-semantics/index.ts";
 import { declaredParameters } from "../tool-call-scan.ts";
 
-/** Names of types; `null`: the schema says nothing. */
+/** Names of types; `null` if the schema does not restrict them. */
 export type Types = ReadonlySet<JsonValue> | null;
 
 export type TypeQuery = {
-  /** The arguments known so far: alternatives that they contradict do not count. Default: none. */
+  /** Arguments known so far: alternatives that contradict them do not count. Default: none. */
   readonly known?: ReadonlyMap<string, PythonValue>;
-  /** Only the members of "const" and "enum" that equal it count. */
+  /** If given, only the members of "const" and "enum" that equal this value count. */
   readonly value?: PythonValue;
 };
 
@@ -27,14 +28,14 @@ export function argumentTypes(
   return found === undefined ? null : typesOf(root, { ...query, root, key, seen: [] });
 }
 
-/** The one type that is left, where "number" includes "integer"; `null`: none, or several. */
+/** The only remaining type, where "number" includes "integer"; `null` if there are none or several. */
 export function onlyType(types: Types): JsonValue {
   if (types === null) return null;
   if (types.size === 2 && types.has("number") && types.has("integer")) return "number";
   return types.size === 1 ? [...types][0]! : null;
 }
 
-/** Whether alternatives of the whole leave the type of some argument open. */
+/** True if alternatives in the whole schema leave the type of some argument open. */
 export function needsContext(root: JsonValue | undefined): boolean {
   const keys = new Set<string>();
   const seen = new Set<JsonValue>();
@@ -59,7 +60,10 @@ export function needsContext(root: JsonValue | undefined): boolean {
   });
 }
 
-/** The JSON type of a value; floats without a fraction are integers. Raises for what JSON has no type for. */
+/**
+ * JSON type of a value; floats without a fraction are integers. Raises for values without a JSON
+ * type.
+ */
 export function jsonType(value: PythonValue): string {
   if (value === null) return "null";
   if (typeof value === "boolean") return "boolean";
@@ -75,7 +79,7 @@ type Place = TypeQuery & {
   readonly root: JsonValue;
   /** `null`: the types of the schema itself. */
   readonly key: string | null;
-  /** Schemas around this one: a reference in a circle says nothing. */
+  /** Enclosing schemas: a circular reference does not restrict anything. */
   readonly seen: readonly JsonObject[];
 };
 
@@ -86,7 +90,7 @@ function typesOf(schema: JsonValue | undefined, place: Place): Types {
   if (place.key === null) constraints.push(declaredTypes(schema), valueTypes(schema, place));
   else {
     const field = propertiesOf(schema).get(place.key);
-    // Neither the key nor what is known of the others applies inside of it.
+    // Neither the key nor the other known arguments apply inside it.
     const { root, seen } = inside;
     constraints.push(typesOf(field, { root, seen, key: null, ...("value" in place ? { value: place.value } : {}) }));
   }
@@ -128,7 +132,7 @@ function valueTypes(schema: JsonObject, place: Place): Types {
   return new Set(counted.map(jsonType));
 }
 
-/** Equal as JSON: numbers and booleans are never the same. */
+/** Equality as JSON: a number never equals a boolean. */
 function isJsonEqual(left: PythonValue, right: JsonValue): boolean {
   if (jsonType(left) !== jsonType(right)) return false;
   if (left instanceof Map && right instanceof Map) {
@@ -144,7 +148,7 @@ function isJsonEqual(left: PythonValue, right: JsonValue): boolean {
   return pythonEquals(left, right);
 }
 
-/** Whether the known arguments fit an alternative. */
+/** True if the known arguments fit an alternative. */
 function isCompatible(branch: JsonValue, { root, known }: Place): boolean {
   return Array.from(known ?? []).every(([key, value]) => {
     const types = typesOf(branch, { root, key, value, seen: [] });
@@ -158,7 +162,7 @@ function propertiesOf(schema: JsonObject): ReadonlyMap<string, JsonValue> {
   throw new PythonError("AttributeError", "the properties are no object");
 }
 
-/** What a local reference points to; `undefined`: there is no reference, or nothing there. */
+/** Target of a local reference; `undefined` if the schema has no reference, or it points to nothing. */
 function referenced(schema: JsonObject, root: JsonValue): JsonValue | undefined {
   const reference = schema.get("$ref");
   if (typeof reference !== "string" || (reference !== "#" && !reference.startsWith("#/"))) return undefined;

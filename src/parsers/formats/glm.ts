@@ -1,6 +1,7 @@
-// Tool calls of GLM-4.5 and 4.6, `glm` too (the name ends with a newline, or the two characters `\n`) and of GLM-4.7 and GLM-5 (the
-// arguments follow at once, and all text outside of calls stays). Arguments are key and value tags: a value is read as JSON, as
-// JSON with escapes, as a Python literal, or as it stands, which is how a string that the schema declares is mostly meant.
+// Tool calls of GLM-4.5 and 4.6, `glm` too (the name ends with a newline, or the two characters
+// `\n`), and of GLM-4.7 and GLM-5 (the arguments follow at once, and all text outside of calls
+// stays). Arguments are key and value tags. A value is read as JSON, as JSON with escapes, as a
+// Python literal, or as plain text, which is the usual meaning if the schema declares a string.
 
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
@@ -35,7 +36,7 @@ const newlineText = "\\\\n";
 type Call = { readonly name: string; readonly rest: string };
 
 type Variant = {
-  /** Text between and behind calls stays. */
+  /** Keeps the text between and after calls. */
   readonly withTextOutside: boolean;
   readonly readArguments: (text: string, name: string, scan: ToolCallScan) => ReadonlyMap<string, PythonValue>;
 };
@@ -75,7 +76,10 @@ export const glm47 = createGlmParser("glm47", { withTextOutside: true, readArgum
   return start === -1 ? { name: body, rest: "" } : { name: body.slice(0, start), rest: body.slice(start) };
 });
 
-/** Ling 3: GLM-4.5's calls, where a line feed behind the name may be missing and white space around it does not count. */
+/**
+ * Ling 3: GLM-4.5's calls, except that the line feed after the name may be missing and white space
+ * around the name is ignored.
+ */
 export const ling3 = createGlmParser("ling3", { withTextOutside: false, readArguments: readArguments45 }, (body) => {
   const bare = pythonLstrip(body);
   const at = bare.indexOf(keyOpening);
@@ -89,7 +93,10 @@ export const ling3 = createGlmParser("ling3", { withTextOutside: false, readArgu
 const iquestOpening = "<iquest_tool_call>";
 const iquestClosing = "</iquest_tool_call>";
 
-/** IQuest Q1: GLM-4.7's arguments in tags of its own. A block that holds anything else stays in the text; calls are numbered. */
+/**
+ * IQuest Q1: GLM-4.7's arguments in tags of its own. A block with any other content stays in the
+ * text; calls are numbered.
+ */
 export const iquestQ1 = createToolCallParser({
   name: "iquest_q1",
   markers: [iquestOpening, iquestClosing, keyOpening, keyClosing, valueOpening, valueClosing],
@@ -125,7 +132,10 @@ export const iquestQ1 = createToolCallParser({
   },
 });
 
-/** GLM-4.5: the declared type decides; what is no text becomes one where the schema declares a string. */
+/**
+ * GLM-4.5: the declared type decides; a value that is not a string becomes one if the schema
+ * declares a string.
+ */
 function readArguments45(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
   const properties = toolProperties(scan.tool(name));
   const result = new Map<string, PythonValue>();
@@ -138,7 +148,10 @@ function readArguments45(text: string, name: string, scan: ToolCallScan): Readon
   return result;
 }
 
-/** GLM-4.7: a value keeps its text where the schema allows a string and not what the text reads as. */
+/**
+ * GLM-4.7: a value stays text if the schema allows a string but not the type that the text reads
+ * as.
+ */
 function readArguments47(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
   const found = [...argumentPairs(text, newlineText)].map(([key, value]): readonly [string, string] => [
     pythonStrip(key),
@@ -147,7 +160,7 @@ function readArguments47(text: string, name: string, scan: ToolCallScan): Readon
   const known = new Map<string, PythonValue>();
   const isOpen =
     found.length > 1 && scan.tools.some((tool) => tool.name === name && needsContext(declaredParameters(tool)));
-  // Values whose type is sure come first: they decide between alternatives for the others.
+  // Values of unambiguous type come first: they decide between alternatives for the others.
   for (const [key, raw] of isOpen ? found : []) {
     const value = readDeclared(raw, [name, key], { tools: scan.tools, known: new Map() });
     const types = argumentTypes([name, key], scan.tools, { value: raw });
@@ -180,14 +193,17 @@ function readDeclared(
   return isRefused ? raw : value;
 }
 
-/** What to read a value as, in turn; what Python refuses in one of these classes goes to the next. */
+/**
+ * Readings to try in turn; a value that Python refuses with one of these exception classes goes to
+ * the next.
+ */
 const readings: readonly (readonly [refusals: readonly string[], read: (text: string) => PythonValue])[] = [
   [["JSONDecodeError", "ValueError"], parseJson],
   [["JSONDecodeError", "ValueError"], parseEscapedJson],
   [literalErrors, evaluateLiteral],
 ];
 
-/** `quoted` reads on in a string that is written as JSON. */
+/** `quoted` reads the value further if JSON yields a string. */
 function readValue(text: string, type: JsonValue, quoted: (text: string) => PythonValue): PythonValue {
   for (const [refusals, read] of readings) {
     if (read === evaluateLiteral && type === "string") return withoutQuotes(text);
@@ -203,7 +219,10 @@ function withoutQuotes(text: string): string {
   return isQuoted ? text.slice(1, -1) : text;
 }
 
-/** The value as the body of a JSON text that holds JSON; what breaks out of that text is read as the reference reads it. */
+/**
+ * Reads the value as the body of a JSON string that contains JSON; text that breaks out of that
+ * string is read as the reference reads it.
+ */
 function parseEscapedJson(text: string): JsonValue {
   const wrapped = parseJson(`{"tmp": "${text}"}`);
   const inner = wrapped instanceof Map ? wrapped.get("tmp") : undefined;

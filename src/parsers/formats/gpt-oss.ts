@@ -1,5 +1,5 @@
-// Tool calls of gpt-oss: commentary blocks in Harmony that name a function and end with `<|call|>`. Calls are numbered; the
-// reply must spell out an assistant turn for anything to be looked for.
+// Tool calls of gpt-oss: commentary blocks in Harmony that name a function and end with `<|call|>`.
+// Calls are numbered; calls are searched for only if the reply spells out an assistant turn.
 
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { pythonStrip, spaced, verbatim } from "../../python-semantics/index.ts";
@@ -10,7 +10,7 @@ import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
 const opening = "<|start|>assistant<|channel|>commentary";
 const ending = "<|call|>";
-/** A function, perhaps in a namespace, and the only kind of arguments that is read. */
+/** A function, optionally with a namespace, and the only type of arguments that is read. */
 const header = new RegExp(spaced("to=([A-Za-z_][\\w.-]*)", verbatim("<|constrain|>json<|message|>")), "u");
 
 export const gptOss = createToolCallParser({
@@ -53,7 +53,7 @@ export const gptOssReasoning: ReasoningParser = {
   name: "gpt-oss",
   markers: harmonyMarkers,
   hasTags: false,
-  // What a block is shows at its end only.
+  // The type of a block is known only at its end.
   startSplitting: () => silentStep,
   split: (text) => {
     const events = readHarmony(text);

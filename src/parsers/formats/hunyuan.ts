@@ -1,5 +1,5 @@
-// Tool calls of Hunyuan (Hy3): calls in a section, the name and key and value tags. A value is read as the first of its declared types
-// that fits it.
+// Tool calls of Hunyuan (Hy3): calls in a section, each with the name and with key and value tags.
+// A value is read as the first of its declared types that it fits.
 
 import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
@@ -52,7 +52,7 @@ export const hunyuan = createToolCallParser({
 
 type Call = { readonly name: string; readonly rest: string; readonly source: string };
 
-/** The name reaches to the separator, to the first argument or to the end of the call. */
+/** The name extends to the separator, to the first argument or to the end of the call. */
 function* readCalls(text: string, scan: ToolCallScan): Generator<Call> {
   for (const { body } of scan.blocks(text, opening, closing)) {
     const places = [separator, keyOpening].map((mark) => body.indexOf(mark)).filter((at) => at !== -1);
@@ -78,7 +78,10 @@ const aliases: Readonly<Record<string, string>> = {
   map: "object",
 };
 
-/** Types that a schema declares, "null" left out. Raises what Python raises for schemas of another shape. */
+/**
+ * Types that a schema declares, without "null". Raises the exception of Python for schemas of
+ * another shape.
+ */
 function declaredTypes(tool: string, key: string, scan: ToolCallScan): ReadonlySet<string> {
   const found = scan.tools.find(({ name }) => name === tool);
   const schema = schemaProperties(declaredParameters(found)).get(key) ?? new Map<string, JsonValue>();

@@ -1,5 +1,6 @@
-// Inkling's messages of typed blocks: thoughts, text, calls in JSON and calls in bare text. One call that is not framed strictly drops all
-// but the last, which is then read as far as it goes. Calls of unknown tools go through, and calls are numbered.
+// Inkling's messages of typed blocks: thoughts, text, calls in JSON and calls in bare text. One
+// call without strict framing drops all but the last call, which is then read as far as possible.
+// Calls of unknown tools are accepted, and calls are numbered.
 
 import { dumpJson, type JsonObject, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonStrip, unlessRaised, verbatim } from "../../python-semantics/index.ts";
@@ -62,7 +63,7 @@ type Framed = { readonly outside: string; readonly calls: readonly DetectedCall[
 
 const marker = new RegExp(`${verbatim(jsonCall)}|${verbatim(textCall)}`, "g");
 
-/** `null`: a call is not framed as it should be. */
+/** `null`: a call is not framed correctly. */
 function readFramed(text: string, scan: ToolCallScan): Framed | null {
   const calls: DetectedCall[] = [];
   let outside = "";
@@ -99,7 +100,7 @@ function withoutHeader(text: string): string {
 const bareCall = (body: string, scan: ToolCallScan, place: number): DetectedCall =>
   scan.call("", dumpJson(new Map([["text", withoutControls(body)]]), { ensureAscii: true }), place);
 
-/** Numbers that are none of JSON's are refused here. */
+/** Numbers that JSON does not have are refused here. */
 function readJsonCall(body: string, scan: ToolCallScan, place: number): DetectedCall | null {
   const value = unlessRaised(["JSONDecodeError", "ValueError"], () => parseJson(pythonStrip(body)));
   const isFinite = !/NaN|Infinity/.test(body) || !/NaN|Infinity/.test(body.replace(/"(?:[^"\\]|\\.)*"/gs, '""'));
@@ -111,7 +112,7 @@ function calledWith(value: JsonObject, scan: ToolCallScan, place: number): Detec
   return typeof name === "string" && given instanceof Map ? scan.call(name, dumpJson(given), place) : null;
 }
 
-/** The last call in JSON, cut off or not. */
+/** The last call in JSON, truncated or not. */
 function readLast(text: string, scan: ToolCallScan): readonly DetectedCall[] {
   const last = text.lastIndexOf(jsonCall);
   if (last === -1) return [];
@@ -145,7 +146,7 @@ export const inklingReasoning: ReasoningParser = {
       at = match.index + token.length;
       const isEnd = token === messageEnd || token === samplingEnd;
       if (token === messageOpening) {
-        // Inside a block the model quotes it.
+        // Inside a block the token is a quotation by the model.
         if (block !== "none" && block !== "header") add(token);
         else [block, header] = ["header", ""];
       } else if (token === jsonCall || token === textCall) {
@@ -163,6 +164,6 @@ export const inklingReasoning: ReasoningParser = {
     add(text.slice(at));
     return { reasoning: reasoning.join(""), normalText: rest.join("") };
   },
-  // Which block a text belongs to shows at the next control token.
+  // The block to which a text belongs is known only at the next control token.
   startSplitting: () => silentStep,
 };

@@ -1,5 +1,6 @@
-// Tool calls as JSON between tags: Hermes, Qwen, Trinity, Intern-S1 and DeepSeek up to V3.1. They differ in where the tags must
-// stand, in what one bad call costs, and in whether the name is part of the JSON.
+// Tool calls as JSON between tags: Hermes, Qwen, Trinity, Intern-S1 and DeepSeek up to V3.1. The
+// formats differ in where the tags must be, in the effect of one invalid call, and in whether the
+// name is part of the JSON.
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { isTruthy, PythonError, pythonLstrip, pythonRstrip, pythonStrip } from "../../python-semantics/index.ts";
@@ -29,8 +30,9 @@ export const hermes = createToolCallParser({
 });
 
 /**
- * Qwen2.5 and Qwen3, `qwen` too: one JSON object between tags on lines of their own. The newlines belong to the tags for
- * SGLang, so a call written on one line is plain text to it; here that is reported as a problem.
+ * Qwen2.5 and Qwen3, `qwen` too: one JSON object between tags on lines of their own. To SGLang the
+ * newlines are part of the tags, so it reads a call written on one line as plain text; here that is
+ * reported as a problem.
  */
 const qwen25Format: ToolCallFormat = {
   name: "qwen25",
@@ -70,7 +72,7 @@ function reportStrayTags(text: string, scan: ToolCallScan): void {
   scan.report("unterminated-call", source, detail, guessName(source));
 }
 
-/** The tags each on a line of its own, as they belong. */
+/** Puts each tag on a line of its own, as the format requires. */
 function onOwnLines(text: string): string {
   const opened = text.split(openingTag);
   const behind = opened.map((part, index) => (index === 0 ? part : `\n${pythonLstrip(part)}`)).join(openingTag);
@@ -80,7 +82,10 @@ function onOwnLines(text: string): string {
 
 const withoutThinkTags = (text: string): string => text.replaceAll("<think>", "").replaceAll("</think>", "");
 
-/** Qwen's, after every thinking tag is deleted, inside strings too; a call in thinking counts. */
+/**
+ * Qwen's format, after deletion of every thinking tag, inside strings too; a call in thinking
+ * counts.
+ */
 export const trinity = createToolCallParser({
   ...qwen25Format,
   name: "trinity",
@@ -92,7 +97,10 @@ export const trinity = createToolCallParser({
 const actionOpening = "<|action_start|> <|plugin|>";
 const actionClosing = "<|action_end|>";
 
-/** Arguments under "parameters" if that key is there, else "arguments". What is not JSON is skipped; anything odder spoils all. */
+/**
+ * Arguments under "parameters" if that key is present, else "arguments". Text that is not JSON is
+ * skipped; other errors drop all calls.
+ */
 export const interns1 = createToolCallParser({
   name: "interns1",
   markers: ["<|action_start|>", "<|plugin|>", actionClosing],
@@ -125,7 +133,7 @@ const fenceEnd = "\n```";
 
 type Parts = { readonly name: string; readonly json: string };
 
-/** The end of the section is not needed, the end of each call is; one bad call spoils all. */
+/** The end of the section may be missing, the end of each call may not; one invalid call drops all. */
 function createDeepseekParser(
   name: string,
   nesting: Readonly<Record<string, string>>,
@@ -152,7 +160,7 @@ function createDeepseekParser(
   });
 }
 
-/** A fenced JSON block after the name; the type before the separator is not looked at. */
+/** A fenced JSON block after the name; the type before the separator is ignored. */
 export const deepseekv3 = createDeepseekParser("deepseekv3", { [fence]: fenceEnd }, (call) => {
   if (!call.endsWith(fenceEnd)) return null;
   const end = call.length - fenceEnd.length;

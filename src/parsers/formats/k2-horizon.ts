@@ -1,6 +1,6 @@
-// Tool calls of K2 Horizon: a block holds JSON, or a name with key, type and value tags. What cannot be read stays in the text: the whole
-// text where the blocks stand in a complete section, else the block. Reasoning at the beginning of the text is not searched. Calls are
-// numbered.
+// Tool calls of K2 Horizon: a block contains JSON, or a name with key, type and value tags.
+// Unreadable content stays in the text: the whole text if the blocks are in a complete section,
+// else the block. Reasoning at the beginning of the text is not searched. Calls are numbered.
 
 import {
   dumpJson,
@@ -62,7 +62,10 @@ function skipBlanks(text: string, at: number): number {
   return blanks.lastIndex;
 }
 
-/** Where reasoning at the beginning ends; reasoning that is cut off reaches to the end of the text. */
+/**
+ * End of reasoning at the beginning of the text; truncated reasoning extends to the end of the
+ * text.
+ */
 function endOfThoughts(text: string): number {
   for (let at = 0; ;) {
     const start = skipBlanks(text, at);
@@ -79,7 +82,10 @@ function endOfThoughts(text: string): number {
 
 type Call = { readonly name: string; readonly given: ReadonlyMap<string, PythonValue>; readonly source: string };
 
-/** The calls of a section, which holds blocks and white space only; `null` for any other, and for one without a call. */
+/**
+ * The calls of a section that contains only blocks and white space; `null` for any other section,
+ * and for one without a call.
+ */
 function readSection(text: string, scan: ToolCallScan): readonly Call[] | null {
   const calls: Call[] = [];
   let rest = 0;
@@ -112,7 +118,7 @@ function addCalls(calls: readonly Call[], scan: ToolCallScan): void {
   }
 }
 
-/** `null`: it cannot be read, which is reported. */
+/** Reads a block; `null` if it is unreadable, which is reported. */
 function readBlock(block: string, scan: ToolCallScan): readonly Call[] | null {
   const bare = pythonStrip(block);
   try {
@@ -173,7 +179,7 @@ function readTaggedCall(block: string, scan: ToolCallScan): Call {
 type Argument = {
   readonly start: number;
   readonly key: string;
-  /** "": none is written. */
+  /** Type tag; "" if absent. */
   readonly type: string;
   readonly value: string;
   readonly end: number;
@@ -185,10 +191,13 @@ const afterKey = new RegExp(
 );
 const afterType = new RegExp(`${verbatim("</ifm|arg_type>")}${space}*${verbatim(valueOpening)}`, "gu");
 
-/** A key reaches to the first closing tag that a value follows, or a type and then a value. */
+/**
+ * Arguments from a position on. A key extends to the first closing tag that a value follows, or a
+ * type and then a value.
+ */
 function* argumentsIn(text: string, from: number): Generator<Argument> {
   const lastClosing = text.lastIndexOf(valueClosing);
-  /** The first end of a type from a place on that has been searched from before. */
+  /** The first end of a type after the last position that was searched from. */
   let typeEnd = { start: -1, end: -1 };
   const endOfType = (at: number): typeof typeEnd => {
     if (typeEnd.start < at) {
@@ -213,14 +222,14 @@ function* argumentsIn(text: string, from: number): Generator<Argument> {
   };
   for (let start = text.indexOf(keyOpening, from); start !== -1;) {
     const argument = argumentAt(start);
-    // A later key would have the same closing tags to choose from.
+    // Any later key would have the same candidates for its closing tag.
     if (argument === null) return;
     yield argument;
     start = text.indexOf(keyOpening, argument.end);
   }
 }
 
-/** `null`: nothing is declared, or several types are. */
+/** Declared type; `null` if none or several are declared. */
 function declaredType(tool: string, key: string, scan: ToolCallScan): string | null {
   const root = declaredParameters(scan.tools.find(({ name }) => name === tool));
   const schema = dereferenced(schemaProperties(root).get(key), root);
@@ -230,7 +239,10 @@ function declaredType(tool: string, key: string, scan: ToolCallScan): string | n
   return inferSchemaType(schema);
 }
 
-/** A schema with its local references replaced; what stands beside a reference goes before what it refers to. */
+/**
+ * A schema with its local references replaced; keywords beside a reference take precedence over the
+ * referenced schema.
+ */
 function dereferenced(schema: JsonValue | undefined, root: JsonValue | undefined): JsonObject | null {
   if (!(schema instanceof Map)) return null;
   let resolved: JsonObject = schema;
@@ -248,7 +260,10 @@ function dereferenced(schema: JsonValue | undefined, root: JsonValue | undefined
   return resolved;
 }
 
-/** Text is read as JSON unless its type is "string" or "any"; arguments in JSON are read already where no type is declared. */
+/**
+ * Converts a value: text is read as JSON unless its type is "string" or "any"; arguments that come
+ * from JSON are converted only if a type is declared.
+ */
 function coerce(value: JsonValue, type: string | null, isText: boolean): JsonValue {
   if (type === "any") return value;
   if (type === "string") return typeof value === "string" ? value : dumpJson(value);

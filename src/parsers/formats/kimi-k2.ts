@@ -1,5 +1,6 @@
-// Tool calls of Kimi K2: an id that names the tool, then arguments in braces, unchecked. Names are not checked against the tools
-// either. An id that is only a counter names no tool: the one whose parameters fit the arguments best is called.
+// Tool calls of Kimi K2: an id that names the tool, then arguments in braces, unchecked. Names are
+// not checked against the tools either. If an id is only a counter, the tool whose parameters fit
+// the arguments best is called.
 
 import { parseJson } from "../../python-semantics/json/index.ts";
 import { pythonInt, space, spaced, unlessRaised, verbatim, wordCharacters } from "../../python-semantics/index.ts";
@@ -50,7 +51,7 @@ function readCalls(text: string, scan: ToolCallScan): void {
   }
 }
 
-/** Closing braces that an end marker follows, with white space at most between them. */
+/** Positions of closing braces followed by an end marker, with only white space between them. */
 function argumentEnds(text: string): { readonly brace: number; readonly end: number }[] {
   const pattern = new RegExp(`\\}(?=${spaced("", verbatim(closing))})`, "gu");
   return Array.from(text.matchAll(pattern), ({ index }) => ({
@@ -61,7 +62,10 @@ function argumentEnds(text: string): { readonly brace: number; readonly end: num
 
 const namingId = new RegExp(`^(?:functions\\.)?([${wordCharacters}.-]+):(\\p{Nd}+)$`, "u");
 
-/** The tool that an id stands for; `null`: none. Counters beyond what Python reads as an integer raise. */
+/**
+ * The tool that an id denotes; `null` if none. Counters that Python cannot read as an integer
+ * raise.
+ */
 function toolName(id: string, parameters: string, scan: ToolCallScan): string | null {
   const named = namingId.exec(id);
   if (named !== null) {
@@ -73,7 +77,10 @@ function toolName(id: string, parameters: string, scan: ToolCallScan): string | 
   return inferTool(parameters, scan);
 }
 
-/** The only tool; of several the first of those with the most arguments declared and the fewest undeclared. */
+/**
+ * The only tool; among several, the first of those that declare the most arguments and leave the
+ * fewest undeclared.
+ */
 function inferTool(parameters: string, { tools }: ToolCallScan): string | null {
   if (tools.length === 1) return tools[0]!.name;
   const given = tools.length === 0 ? undefined : unlessRaised(["JSONDecodeError"], () => parseJson(parameters));

@@ -1,5 +1,5 @@
-// Kimi K3's channels: thoughts, an answer and a section of calls, each between an opening and a closing tag of three tokens. Calls of
-// unknown tools go through, and calls are numbered.
+// Kimi K3's channels: thoughts, an answer and a section of calls, each between an opening and a
+// closing tag of three tokens. Calls of unknown tools are accepted, and calls are numbered.
 
 import { dumpJson, parseJson } from "../../python-semantics/json/index.ts";
 import { isSpace, type PythonValue, unlessRaised, wordCharacters } from "../../python-semantics/index.ts";
@@ -28,7 +28,7 @@ export const kimiK3 = createToolCallParser({
     if (start === -1) return withoutChannels(text);
     const end = text.indexOf(toolsEnd, start + tools.length);
     const calls = text.slice(start + tools.length, end === -1 ? text.length : end);
-    // One call that cannot be read drops all.
+    // One unreadable call drops all calls.
     scan.add(unlessRaised(null, () => readCalls(calls, scan)) ?? []);
     return withoutChannels(text.slice(0, start));
   },
@@ -92,7 +92,7 @@ const readAttributes = (text: string): ReadonlyMap<string, string> =>
 const answer = open("response");
 const answerEnd = close("response");
 const messageEnd = close("message");
-/** Tags that a limit of tokens has cut off before their end. */
+/** Tags that a token limit has truncated. */
 const cutTags = [
   "<|open|>",
   "<|close|>",
@@ -104,7 +104,7 @@ function withoutCutTag(text: string): string {
   return cut === undefined ? text : text.slice(0, -cut.length);
 }
 
-/** The answer without its tags, or the text without closing tags where no answer is opened. */
+/** The answer without its tags, or the text without closing tags if no answer is opened. */
 function withoutChannels(text: string): string {
   const start = text.indexOf(answer);
   const inside = start === -1 ? 0 : start + answer.length;
@@ -113,7 +113,7 @@ function withoutChannels(text: string): string {
   return withoutCutTag(bare.replaceAll(messageEnd, ""));
 }
 
-/** The same before the calls, which stay for their parser. */
+/** The same for the text before the calls, which stay for their parser. */
 function contentOf(text: string): string {
   const start = text.indexOf(tools);
   return start === -1 ? withoutChannels(text) : withoutChannels(text.slice(0, start)) + text.slice(start);
@@ -122,7 +122,7 @@ function contentOf(text: string): string {
 const thought = open("think");
 const thoughtEnd = close("think");
 
-/** The prompt opens the thinking. An answer that is closed before the thinking is no thought. */
+/** The prompt opens the thinking. An answer that is closed before the thinking is not reasoning. */
 export const kimiK3Reasoning: ReasoningParser = {
   name: "kimi_k3",
   markers: [thought, thoughtEnd],
@@ -148,6 +148,6 @@ export const kimiK3Reasoning: ReasoningParser = {
     if (end === Infinity) return cutAt(Math.min(channel, text.length));
     return { reasoning: text.slice(start, end), normalText: contentOf(text.slice(end + thoughtEnd.length)) };
   },
-  // A closing tag may turn all before it into content.
+  // A closing tag may turn all text before it into content.
   startSplitting: () => silentStep,
 };

@@ -1,13 +1,15 @@
-// Rewrites of the Python that LFM2 writes when it is nearly Python, each keeping what the model meant: raw line breaks in strings,
-// integers with leading zeros, quotes inside quotes of the same kind, arguments named like a keyword.
+// Rewrites of LFM2's output that is nearly Python, each keeping the model's meaning: raw line
+// breaks in strings, integers with leading zeros, quotes inside quotes of the same kind, arguments
+// named like a keyword.
 
 import { isSpace, pythonInt, pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
 import { literalErrors } from "../../python-semantics/literals.ts";
 import { parseFirstStatementValue } from "../../python-semantics/syntax.ts";
 
 /**
- * Attempts to parse texts with another reading of their quotes, together this many characters: each attempt may be as long as the text,
- * and there may be as many as it has quotes. A text that needs more stays unread, which is the one departure from SGLang.
+ * Total number of characters in attempts to parse a text with another reading of its quotes: each
+ * attempt may be as long as the text, and there may be as many as it has quotes. A text that needs
+ * more stays unread, which is the only difference from SGLang.
  */
 const maxAttemptedCharacters = 500_000;
 const maxRereads = 64;
@@ -19,7 +21,7 @@ export class ParseBudget {
     this.#left = Math.min(maxAttemptedCharacters, maxRereads * Math.max(length, 1_000));
   }
 
-  /** False when an attempt of that length is beyond it. */
+  /** False if an attempt of that length exceeds the budget. */
   takes(length: number): boolean {
     this.#left -= length;
     return this.#left >= 0;
@@ -47,7 +49,10 @@ export function* rewrites(source: string, budget: ParseBudget): Generator<Rewrit
   }
 }
 
-/** A piece of source: a string with its quotes, the last one perhaps open, or what stands between strings. */
+/**
+ * A piece of source: a string with its quotes, the last one perhaps open, or the text between
+ * strings.
+ */
 type Piece = { readonly isString: boolean; readonly text: string };
 
 const quotes = /["']/g;
@@ -64,7 +69,7 @@ function* piecesOf(source: string): Generator<Piece> {
   }
 }
 
-/** The place behind the quote that ends a string whose content begins at `start`. */
+/** Position after the quote that ends a string whose content begins at `start`. */
 function stringEnd(source: string, start: number, quote: '"' | "'"): number {
   const ends = stringEnds[quote];
   ends.lastIndex = start;
@@ -76,7 +81,7 @@ function stringEnd(source: string, start: number, quote: '"' | "'"): number {
 
 const controls: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\x00" };
 
-/** Raw control characters in strings as escapes; one behind a backslash belongs to it. */
+/** Escapes raw control characters in strings; one that follows a backslash belongs to it. */
 function escapeControls(source: string): string {
   return Array.from(piecesOf(source), ({ isString, text }) =>
     isString ? text.replaceAll(/\\[^]|[\n\r\t\0]/g, (found) => controls[found] ?? found) : text,
@@ -113,7 +118,7 @@ const reserved = new Set(
 );
 const suffix = "_pyreservedkw_";
 
-/** The reserved name that a stand-in stands for; `undefined`: it is none. */
+/** The reserved name that a stand-in replaces; `undefined` if the name is not a stand-in. */
 export function isReservedStandIn(name: string): string | undefined {
   const original = name.endsWith(suffix) ? name.slice(0, -suffix.length) : "";
   return reserved.has(original) ? original : undefined;
@@ -121,7 +126,7 @@ export function isReservedStandIn(name: string): string | undefined {
 
 const assigned = new RegExp(`${space}*=(?!=)`, "uy");
 
-/** Names of arguments that Python reserves, by stand-ins; `null`: there are none. */
+/** Replaces reserved argument names by stand-ins; `null` if there are none. */
 function renameReserved(source: string): string | null {
   let isChanged = false;
   /** The last character before a piece that is not white space. */
@@ -159,8 +164,8 @@ function mayClose(source: string, quoteAt: number): boolean {
 }
 
 /**
- * Escapes quotes inside the first string that its next quote cannot end, up to the only quote that makes the whole parse; `null`: there
- * is no such string, or no such quote, or several.
+ * Escapes quotes inside the first string that its next quote cannot end, up to the only quote that
+ * makes the whole source parse. `null` without such a string, or without exactly one such quote.
  */
 function escapeInnerQuotes(source: string, budget: ParseBudget): string | null {
   let start = 0;
@@ -175,7 +180,7 @@ function escapeInnerQuotes(source: string, budget: ParseBudget): string | null {
   return null;
 }
 
-/** Whether the last character of a string is its closing quote, not an escaped one. */
+/** True if the last character of a string is its closing quote, not an escaped one. */
 const isClosed = (text: string): boolean => text.slice(1).replaceAll(/\\[^]/g, "").endsWith(text[0]!);
 
 function requote(source: string, start: number, budget: ParseBudget): string | null {
@@ -204,7 +209,7 @@ function requote(source: string, start: number, budget: ParseBudget): string | n
   return found;
 }
 
-/** Whether Python takes a source, and reads no fewer calls in it than its brackets show. */
+/** True if Python accepts a source and reads at least as many calls in it as its brackets show. */
 function holdsCalls(source: string, expected: number): boolean {
   const value = unlessRaised(literalErrors, () => parseFirstStatementValue(source));
   if (value === undefined) return false;
@@ -212,7 +217,10 @@ function holdsCalls(source: string, expected: number): boolean {
   return expected <= 1 || nodes.filter(({ type }) => type === "call").length >= expected;
 }
 
-/** Splits a block at commas outside of all brackets. `respectsStrings`: brackets and commas in strings do not count. */
+/**
+ * Splits a block at commas outside of all brackets. `respectsStrings`: ignores brackets and commas
+ * in strings.
+ */
 export function splitCalls(source: string, respectsStrings: boolean): readonly string[] {
   const stripped = pythonStrip(source);
   const text =

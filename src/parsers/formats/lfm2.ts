@@ -1,5 +1,6 @@
-// Tool calls of LFM2: JSON, or Python calls with keyword arguments, between markers. Calls are numbered by their place in their block.
-// Source that Python refuses is rewritten in a few ways that keep its meaning, then read call by call.
+// Tool calls of LFM2: JSON, or Python calls with keyword arguments, between markers. Calls are
+// numbered by their position in their block. Source that Python refuses is rewritten in a few ways
+// that keep its meaning, then read call by call.
 
 import { dumpJson, JsonFloat, JsonSyntaxError } from "../../python-semantics/json/index.ts";
 import {
@@ -22,7 +23,7 @@ import { isReservedStandIn, ParseBudget, rewrites, splitCalls } from "./lfm2-rew
 const opening = "<|tool_call_start|>";
 const closing = "<|tool_call_end|>";
 
-/** A block that holds no call is skipped. */
+/** A block without a call is skipped. */
 export const lfm2 = createToolCallParser({
   name: "lfm2",
   markers: [opening, closing],
@@ -55,7 +56,7 @@ function readBlock(content: string, scan: ToolCallScan, budget: ParseBudget): re
 
 type CallNode = Extract<PythonNode, { type: "call" }>;
 
-/** `isRenamed`: arguments whose names Python reserves go by a stand-in. */
+/** `isRenamed`: reserved argument names are replaced by stand-ins. */
 type FoundCall = { readonly node: CallNode; readonly isRenamed: boolean };
 
 function readCalls(source: string, scan: ToolCallScan, budget: ParseBudget): readonly DetectedCall[] {
@@ -72,7 +73,7 @@ function readCalls(source: string, scan: ToolCallScan, budget: ParseBudget): rea
   });
 }
 
-/** The calls of a block as nodes. Throws for a block that is nothing but something else. */
+/** The calls of a block as nodes. Throws for a block that consists only of other code. */
 function findCalls(source: string, budget: ParseBudget): readonly FoundCall[] {
   const whole = parsed(source, budget);
   if (whole === null) {
@@ -90,7 +91,7 @@ function findCalls(source: string, budget: ParseBudget): readonly FoundCall[] {
 
 type Parsed = { readonly value: PythonNode | null; readonly isRenamed: boolean };
 
-/** The source, else the first of its rewrites that Python takes; `null`: none. */
+/** The parsed source, or the first of its rewrites that Python accepts; `null` if none. */
 function parsed(source: string, budget: ParseBudget): Parsed | null {
   const direct = tryParse(source);
   if (direct !== undefined) return { value: direct, isRenamed: false };
@@ -104,7 +105,7 @@ function parsed(source: string, budget: ParseBudget): Parsed | null {
 const tryParse = (source: string): PythonNode | null | undefined =>
   unlessRaised(literalErrors, () => parseFirstStatementValue(source));
 
-/** Single calls of a block that cannot be read as a whole, split in the way that gives more of them. */
+/** Single calls of a block that is unreadable as a whole, split in the way that yields more of them. */
 function salvagedCalls(source: string, budget: ParseBudget): readonly FoundCall[] {
   let best: readonly FoundCall[] = [];
   for (const respectsStrings of [true, false]) {
@@ -127,7 +128,7 @@ function dottedName(node: PythonNode): string | null {
 
 type Entry = readonly [PythonValue, PythonValue];
 
-/** Throws a "ValueError" for positional arguments and for values that are no literals. */
+/** Throws a "ValueError" for positional arguments and for values that are not literals. */
 function readArguments({ keywords, hasPositional }: CallNode): readonly Entry[] {
   if (hasPositional) throw new PythonError("ValueError", "an argument without a name");
   return keywords.flatMap(({ name, value: node }): readonly Entry[] => {
@@ -195,7 +196,7 @@ function restored(entries: readonly Entry[], isRenamed: boolean): PythonDict {
   );
 }
 
-/** JSON without infinities, which overflowing numbers would be. */
+/** JSON without infinities, to which numbers that overflow would be converted. */
 function finiteJson(value: PythonDict): string {
   if (!isFinite(value)) throw new PythonError("ValueError", "an infinite number");
   return dumpJson(value);

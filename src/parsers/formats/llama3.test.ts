@@ -10,7 +10,7 @@ import { llama3 } from "./llama3.ts";
 
 const call = '{"name": "noop", "parameters": {"city": "Rome"}}';
 
-/** What the reference does, without a thought for time: every place is read to its end. */
+/** The reference's algorithm without regard for time: every position is read to its end. */
 function slowly(text: string): readonly JsonValue[] {
   const values: JsonValue[] = [];
   for (let start = 0; start !== -1 && start < text.length;) {

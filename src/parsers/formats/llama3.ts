@@ -1,5 +1,5 @@
-// Tool calls of Llama 3: JSON objects after `<|python_tag|>`, or from the very beginning of the text, with one character
-// between them (nominally ";"). A Python dict is accepted where JSON is not.
+// Tool calls of Llama 3: JSON objects after `<|python_tag|>`, or from the very beginning of the
+// text, separated by one character (nominally ";"). A Python dict is accepted where JSON is not.
 
 import { dumpJson, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
@@ -30,13 +30,14 @@ export const llama3 = createToolCallParser({
 });
 
 /**
- * The values side by side in a text. Where none can be read, reading continues at what looks like the next call. What a failed
- * reading went into is not read again, so hostile nesting costs no more than its length.
+ * Reads consecutive values in a text. If none can be read, reading continues at the next text that
+ * looks like a call. Text that a failed reading has covered is not read again, so hostile nesting
+ * takes linear time.
  */
 function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
   const closingBrace = lazily(() => indexBraces(text));
   const dicts = new DictReader(text);
-  /** Where values begin that a failed reading was inside of: read from there, they fail at the same place. */
+  /** Positions of values inside a failed reading: read from there, they fail at the same position. */
   const doomed = new Set<number>();
   for (let start = 0; start !== -1 && start < text.length;) {
     const prefix = doomed.has(start) ? null : parseJsonPrefix(text, start);
@@ -56,7 +57,7 @@ function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
   }
 }
 
-/** Made on the first call. */
+/** Computes a value on the first call. */
 function lazily<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | null = null;
   return () => (made ??= { value: make() }).value;
@@ -64,10 +65,16 @@ function lazily<Value>(make: () => Value): () => Value {
 
 type Step = { readonly value: JsonValue; readonly end: number };
 
-/** Failed readings of Python dicts may together be this many times the text: each could be as long as the text. */
+/**
+ * Maximum total length of failed readings of Python dicts, as a multiple of the text: each could be
+ * as long as the text.
+ */
 const maxRereads = 8;
 
-/** Reads Python dicts out of one text, and gives up where that has failed too often: the one departure from the reference. */
+/**
+ * Reads Python dicts in one text, and gives up after too many failures: the only difference from
+ * the reference.
+ */
 class DictReader {
   readonly #text: string;
   #budget: number;
@@ -78,13 +85,13 @@ class DictReader {
     this.#budget = maxRereads * text.length;
   }
 
-  /** Why the last reading failed. */
+  /** Reason why the last reading failed. */
   get failure(): string {
     const reason = "The call is not valid JSON";
     return this.#hasGivenUp ? `${reason}, and too much of the text was tried as a Python dict already.` : `${reason}.`;
   }
 
-  /** The dict that ends with the brace that closes what begins here. */
+  /** Reads the dict that begins at `start`, up to the brace that closes it. */
   read(start: number, end: number): Step | null {
     this.#hasGivenUp = end > start && this.#budget < end - start;
     if (end <= start || this.#hasGivenUp) return null;
@@ -103,7 +110,10 @@ function readPythonDict(source: string, end: number): Step | null {
   return value === undefined ? null : { value, end };
 }
 
-/** Where counting braces from a place first comes back to zero at a closing one (after it); -1: nowhere. */
+/**
+ * Position after the closing brace at which a count of braces from `start` first returns to zero;
+ * -1 if it never does.
+ */
 type BraceIndex = (start: number) => number;
 
 function indexBraces(text: string): BraceIndex {
@@ -113,7 +123,7 @@ function indexBraces(text: string): BraceIndex {
     depths[at + 1] = depths[at]! + (character === "{" ? 1 : character === "}" ? -1 : 0);
   }
   const ends = new Int32Array(text.length + 1).fill(-1);
-  /** By depth, shifted so that none is negative. */
+  /** Next closing position at each depth; the index is shifted so that it is never negative. */
   const nextAtDepth = new Int32Array(2 * text.length + 1).fill(-1);
   for (let at = text.length - 1; at >= 0; at--) {
     if (text[at] === "}") nextAtDepth[depths[at + 1]! + text.length] = at + 1;

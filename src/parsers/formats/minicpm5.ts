@@ -1,5 +1,5 @@
-// Tool calls of MiniCPM 5: XML, or what looks like it. What is no XML is read by patterns. A call that lacks a required parameter, or
-// has one that is not declared, stays in the text.
+// Tool calls of MiniCPM 5: XML, or text that looks like it. Text that is not XML is read by
+// patterns. A call that lacks a required parameter, or has an undeclared one, stays in the text.
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { evaluateLiteral } from "../../python-semantics/literals.ts";
@@ -40,7 +40,7 @@ class BlockReader {
   readonly #block: string;
   readonly #scan: ToolCallScan;
   #name = "";
-  /** What a first reading has found stays for the second one. */
+  /** Values of the parameters; those that the first reading found are kept for the second. */
   readonly #values = new Map<string, PythonValue>();
 
   constructor(block: string, scan: ToolCallScan) {
@@ -50,7 +50,7 @@ class BlockReader {
 
   read(): Call | null {
     const block = this.#block;
-    // `false`: a parameter is wrong; `undefined`: the reading failed.
+    // `false`: a parameter is invalid; `undefined`: reading failed.
     let areValid = unlessRaised(null, () => this.#readXml());
     if (areValid === undefined || this.#name === "") {
       areValid = unlessRaised(null, () => this.#readPatterns()) ?? areValid;
@@ -90,7 +90,7 @@ class BlockReader {
     return isNamed && areValid;
   }
 
-  /** Adds parameters until one is wrong; then there are none. */
+  /** Adds parameters until one is invalid, which discards all of them. */
   #take(parameters: Iterable<readonly [key: string, text: string]>, isNamed = true): boolean {
     const tool = this.#name === "" ? undefined : this.#scan.tool(this.#name);
     const declared = schemaProperties(declaredParameters(tool));
@@ -136,7 +136,7 @@ function requiredNames(parameters: JsonValue | undefined): readonly string[] {
 const functionName = new RegExp(`<function${space}+name=['"]([^'"]+)['"]`, "u");
 const parameterName = new RegExp(`<param${space}+name=['"]([^'"]+)['"]>`, "gu");
 
-/** Parameters as a pattern finds them, CDATA taken off. */
+/** Parameters that a pattern finds, with CDATA marks removed. */
 function* writtenParameters(block: string): Generator<readonly [key: string, text: string]> {
   const pattern = new RegExp(parameterName);
   for (let found = pattern.exec(block); found !== null; found = pattern.exec(block)) {
@@ -151,7 +151,7 @@ function* writtenParameters(block: string): Generator<readonly [key: string, tex
 
 const nameSign = new RegExp(`(?<![${wordCharacters}])name=`, "gu");
 
-/** Whether a tag that begins as a parameter has no name before its end. */
+/** True if a tag that begins as a parameter has no name before its end. */
 function hasNamelessParameter(block: string): boolean {
   const names = Array.from(block.matchAll(nameSign), ({ index }) => index);
   let next = 0;

@@ -1,6 +1,7 @@
-// Tool calls of MiniMax. M2: invoke and parameter tags in a block; text outside complete blocks stays as it is, and a value
-// becomes what the first fitting one of its declared types makes of it. M3: every tag carries a prefix, parameters are tags named
-// after themselves, and tags nest for objects and lists; one tag out of place spoils all.
+// Tool calls of MiniMax. M2: invoke and parameter tags in a block; text outside complete blocks is
+// unchanged, and a value is converted by the first declared type that it fits. M3: every tag has a
+// prefix, parameters are tags named after themselves, and tags nest for objects and lists; one
+// misplaced tag drops all calls.
 
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import {
@@ -33,7 +34,7 @@ export const minimaxM2 = createToolCallParser({
   detect: (text, scan) => scan.outside(text, [opening, closing], (body) => readInvokes(`${body}${closing}`, scan)),
 });
 
-/** The name in front of `">`, and what follows; reports a name that does not end. */
+/** The name before `">`, and the text after it; reports a name that does not end. */
 function splitName(invoke: string, scan: ToolCallScan): readonly [name: string, body: string] | null {
   const nameEnd = invoke.indexOf('">');
   if (nameEnd !== -1) return [invoke.slice(0, nameEnd), invoke.slice(nameEnd + 2)];
@@ -79,7 +80,7 @@ function schemaTypes(schema: JsonValue): readonly string[] {
   return types.size === 0 ? ["string"] : [...types];
 }
 
-/** Tried in this order, whatever the order in the schema. */
+/** Readings, tried in this order regardless of the order in the schema. */
 const readings: readonly (readonly [types: readonly string[], read: (text: string) => PythonValue | undefined])[] = [
   ...scalarReadings,
   [["object", "array"], readJson],
@@ -97,7 +98,7 @@ function convert(text: string, types: readonly string[]): PythonValue {
   return text;
 }
 
-/** Stands before every tag of M3. */
+/** Prefix of every tag of M3. */
 const tagPrefix = "]<]minimax[>[";
 const prefixedOpening = `${tagPrefix}<tool_call>`;
 const prefixedClosing = `${tagPrefix}</tool_call>`;
@@ -119,7 +120,7 @@ export const minimaxM3 = createToolCallParser({
     scan.outside(withoutTagSpace(text), [prefixedOpening, prefixedClosing], (body) => readNested(body, scan)),
 });
 
-/** White space between the prefix and its tag does not count. */
+/** Removes white space between the prefix and its tag. */
 function withoutTagSpace(text: string): string {
   return text.split(tagPrefix).map((piece, index) => (index === 0 ? piece : piece.replace(/^[ \t\r\n]+(?=<)/, ""))).join(tagPrefix); // prettier-ignore
 }
@@ -131,7 +132,7 @@ function readNested(block: string, scan: ToolCallScan): void {
     if (parts === null) continue;
     const [name, body] = parts;
     const toolArguments = readTree(body, declaredParameters(scan.tools.find((tool) => tool.name === name)));
-    // What cannot be written as JSON is no call, and spoils no other.
+    // A call that cannot be written as JSON is dropped and does not affect the others.
     const calls = unlessRaised(null, () => {
       if (!isList(toolArguments) && !(toolArguments instanceof Map))
         throw new PythonError("TypeError", "arguments are no container");
@@ -143,26 +144,29 @@ function readNested(block: string, scan: ToolCallScan): void {
   }
 }
 
-/** Under construction: containers grow while their tags are open. */
+/** Value under construction: containers grow while their tags are open. */
 type Growing =
   | Exclude<PythonValue, readonly PythonValue[] | ReadonlyMap<string, PythonValue>>
   | Growing[]
   | Map<string, Growing>;
 
-/** A tag that is open, in the one around it. */
+/** An open tag, with the one that encloses it. */
 type OpenTag = {
   readonly name: string;
   readonly shape: Shape;
   value: Growing;
-  /** A list only because its first tag is `<item>`; another tag makes it an object after all. */
+  /** The value is a list only because its first tag is `<item>`; another tag makes it an object. */
   isGuessedList: boolean;
   readonly around: OpenTag | null;
 };
 
-/** A piece behind the prefix: a tag, its end perhaps missing, and text. */
+/** A piece after the prefix: a tag, whose end may be missing, and text. */
 const piecePattern = /^<(?<slash>\/?)(?<name>[^>]*)(?<end>>?)(?<text>[^]*)$/;
 
-/** The nested tags as a value: objects, lists of `<item>`, leaves by their declared type. Throws for tags that do not nest. */
+/**
+ * Reads nested tags as a value: objects, lists of `<item>`, leaves by their declared type. Throws
+ * for tags that do not nest.
+ */
 function readTree(body: string, parameters: JsonValue | undefined): PythonValue {
   const pieces = body.split(tagPrefix).map((piece) => pythonStrip(piece)).filter((piece) => piece !== ""); // prettier-ignore
   const shape = new Shape(parameters instanceof Map ? parameters : undefined);
@@ -192,7 +196,10 @@ function opened(around: OpenTag, name: string, text: string): OpenTag {
   return { name, shape, around, value, isGuessedList: false };
 }
 
-/** Without a schema a leading `<item>` makes a list; another tag behind it makes `item` one of an object's members. */
+/**
+ * Without a schema, a leading `<item>` makes a list; if another tag follows, `item` is a member of
+ * an object.
+ */
 function guessContainer(tag: OpenTag, inside: string): void {
   if (inside === "item") {
     if (!(tag.value instanceof Map) || tag.value.size > 0) return;
@@ -204,14 +211,14 @@ function guessContainer(tag: OpenTag, inside: string): void {
   }
 }
 
-/** Puts what the tag holds into the one around it, which is the inner one again. */
+/** Adds the content of the tag to the enclosing one, which becomes the innermost again. */
 function closed({ name, value, around }: OpenTag, closingName: string): OpenTag {
   if (around === null || name !== closingName) throw new PythonError("ValueError", "a closing tag out of place");
   const parent = around.value;
   if (Array.isArray(parent)) {
     parent.push(value);
   } else if (parent instanceof Map) {
-    // A tag that comes again makes a list.
+    // A repeated tag makes a list.
     const former = parent.get(name);
     if (Array.isArray(former)) former.push(value);
     else parent.set(name, former === undefined ? value : [former, value]);
@@ -244,7 +251,10 @@ function readLeaf(text: string, shape: Shape): Growing {
 
 const scalarNames: readonly string[] = ["null", ...Object.values(kindNames).flat()];
 
-/** What a JSON Schema says of nested tags: the types of a value, and what stands inside it. One that is no object says nothing. */
+/**
+ * Facts that a JSON Schema states about nested tags: the types of a value, and the schemas inside
+ * it. A schema that is not an object states nothing.
+ */
 class Shape {
   readonly #schema: JsonObject | null;
   readonly #types: readonly string[];
@@ -266,13 +276,13 @@ class Shape {
     return this.allows(scalarNames) && !this.allows(["object", "array"]);
   }
 
-  /** Nothing declares what is inside. */
+  /** True if the schema does not declare the content. */
   get isUntyped(): boolean {
     if (this.#schema === null) return true;
     return this.#types.length === 0 && !["properties", "items", "prefixItems"].some((key) => this.#schema!.has(key));
   }
 
-  /** The shape of a tag inside; `place` counts the items of a list that stand before it. */
+  /** The shape of a tag inside; `place` is the number of list items before it. */
   inside(tag: string, place: number): Shape {
     if (this.#schema === null) return new Shape(undefined);
     if (this.isList && tag === "item") return new Shape(this.#itemSchema(place));
@@ -280,7 +290,10 @@ class Shape {
     return new Shape(properties.has(tag) ? properties.get(tag) : this.#schema.get("additionalProperties"));
   }
 
-  /** Items with a schema of their own, then what is said of all others, then the last one of their own again. */
+  /**
+   * Schema of a list item: its own schema in `prefixItems`, then the common one, then the last of
+   * the own ones again.
+   */
   #itemSchema(place: number): JsonValue | undefined {
     const prefix = this.#schema?.get("prefixItems");
     const own = Array.isArray(prefix) ? prefix : [];

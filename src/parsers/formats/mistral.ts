@@ -28,7 +28,7 @@ export const mistral = createToolCallParser({
 
 const incomplete = "The list of calls must end; a single call needs a name, [ARGS] and JSON.";
 
-/** Takes the calls of the first array; the text behind it. */
+/** Takes the calls of the first array; returns the text after it. */
 function readArrayCalls(text: string, scan: ToolCallScan): string {
   const found = findArray(text, scan);
   if (found === null) {
@@ -39,7 +39,10 @@ function readArrayCalls(text: string, scan: ToolCallScan): string {
   return pythonStrip(text.slice(found.end));
 }
 
-/** Takes calls one after the other, each with a marker; the text behind the last one, or nothing where none came out. */
+/**
+ * Takes consecutive calls, each with a marker; returns the text after the last one, or nothing if
+ * no call was read.
+ */
 function readCompactCalls(text: string, scan: ToolCallScan): string {
   let rest = text;
   for (let found = findCompact(rest); found !== null; found = findCompact(rest)) {
@@ -50,13 +53,13 @@ function readCompactCalls(text: string, scan: ToolCallScan): string {
   return scan.calls.length === 0 ? "" : rest;
 }
 
-/** `value` is `undefined` where the JSON cannot be read. */
+/** `value` is `undefined` if the JSON is unreadable. */
 type Found = { readonly value: JsonValue | undefined; readonly source: string; readonly end: number };
 
 function findArray(text: string, scan: ToolCallScan): Found | null {
   const source = bracketed(text, text.indexOf(arrayMarker) + arrayMarker.length - 1);
   if (source === null) return null;
-  // The same text may stand before the array; the first one counts.
+  // The same text may occur before the array; the first occurrence counts.
   return { value: scan.tryJson(source), source, end: text.indexOf(source) + source.length };
 }
 
@@ -73,10 +76,13 @@ function findCompact(text: string): Found | null {
   return { value: new Map([["name", name], ["arguments", value]]), source: text.slice(0, end), end }; // prettier-ignore
 }
 
-/** What may stand between the marker's beginning and its JSON. */
+/** Text allowed between the beginning of the marker and its JSON. */
 const beforeJson = new RegExp(`\\]?${space}*(?=[{[])`, "uy");
 
-/** The text up to the bracket that closes the one at `start`; brackets of its kind count, outside of strings. */
+/**
+ * The text up to the bracket that closes the one at `start`; only brackets of its kind outside of
+ * strings count.
+ */
 function bracketed(text: string, start: number): string | null {
   const opening = text[start]!;
   const closing = opening === "{" ? "}" : "]";
@@ -93,7 +99,10 @@ function bracketed(text: string, start: number): string | null {
   return null;
 }
 
-/** JSON that a second, stricter reader of the reference takes as well: no NaN, no infinities, no lone surrogates. */
+/**
+ * JSON that a second, stricter reader of the reference accepts as well: no NaN, no infinities, no
+ * lone surrogates.
+ */
 function readStrictJson(text: string): JsonValue | undefined {
   const value = unlessRaised(["JSONDecodeError", "ValueError"], () => parseJson(text));
   return value !== undefined && isStrict(value) ? value : undefined;
@@ -109,8 +118,9 @@ function isStrict(value: JsonValue): boolean {
 }
 
 /**
- * Mistral's templates since call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before every single call as
- * `name[CALL_ID]id[ARGS]{...}`. Our own: SGLang's `mistral` reads neither. The ids are for writers of history.
+ * Mistral's templates with call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before
+ * every single call as `name[CALL_ID]id[ARGS]{...}`. Our own format: SGLang's `mistral` reads
+ * neither. The ids serve only writers of history.
  */
 export const mistralIds = createToolCallParser({
   name: "mistral_ids",

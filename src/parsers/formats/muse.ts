@@ -1,5 +1,6 @@
-// Muse Glimmer's channels: each names a recipient, and what goes to a tool holds calls in tags of their own. Thoughts go to the model itself.
-// The reasoning parser leaves channels framed for the tool-call parser where any call stands in the text, as SGLang does when both are used.
+// Muse Glimmer's channels: each names a recipient, and those to tools contain calls in tags of
+// their own. Thoughts are addressed to the model itself. The reasoning parser leaves channels
+// framed for the tool-call parser if the text contains any call, as SGLang does when both are used.
 
 import { dumpJson, parseJson } from "../../python-semantics/json/index.ts";
 import { isSpace, type PythonValue, space, unlessRaised, wordCharacters } from "../../python-semantics/index.ts";
@@ -43,10 +44,10 @@ export const muse = createToolCallParser({
 type Channel = {
   /** `null`: text without a channel. */
   readonly recipient: string | null;
-  /** What opens the channel, its last token left out. */
+  /** Text that opens the channel, without its last token. */
   readonly header: string;
   readonly body: string;
-  /** The token that ends it; "" where the text ends. */
+  /** The token that ends the channel; "" at the end of the text. */
   readonly end: string;
   /** The text ends inside the token that opens a channel. */
   readonly isCut: boolean;
@@ -54,7 +55,7 @@ type Channel = {
 
 const recipientPattern = new RegExp(`to=([^${space.slice(1, -1)}<]+)`, "u");
 
-/** Channels and the text between them, in order; a header that is cut off is text. */
+/** Channels and the text between them, in order; a truncated header is text. */
 function* channelsOf(text: string): Generator<Channel> {
   const plain = (body: string): Channel => ({ recipient: null, header: "", body, end: "", isCut: false });
   const ends = messageEnds.map((token) => ({ token, at: -1 }));
@@ -99,7 +100,7 @@ function skipBlanks(text: string, from: number): number {
 
 const freeRecipient = new RegExp(`^[^${space.slice(1, -1)}<]*(<|$)`, "u");
 
-/** Whether a text may begin with the header of a channel: the prompt has opened the first message. */
+/** True if a text may begin with the header of a channel: the prompt has opened the first message. */
 function mayOpen(text: string): boolean {
   const bare = text.slice(skipBlanks(text, 0));
   if (bare === "") return true;
@@ -141,7 +142,10 @@ function readArguments(body: string): ReadonlyMap<string, PythonValue> {
   return result;
 }
 
-/** A tool's name where the model has doubled its namespace, or has written one that the tool does not have. */
+/**
+ * Corrects a tool's name if the model has doubled its namespace, or has written one that the tool
+ * does not have.
+ */
 function knownName(name: string, scan: ToolCallScan): string {
   if (scan.hasTool(name) || !name.includes(".")) return name;
   const dot = name.indexOf(".");
@@ -156,8 +160,8 @@ function knownName(name: string, scan: ToolCallScan): string {
 type OpeningTag = { readonly start: number; readonly name: string; readonly end: number };
 
 /**
- * Finds opening tags of a kind that have a name, from a place on that only grows. The name stands before the first ">" of the tag, and may
- * hold one itself.
+ * Finds opening tags of a kind that have a name, from a position that only grows. The name begins
+ * before the first ">" of the tag, and may contain one itself.
  */
 function tagsOf(tag: string, text: string): (from: number) => OpeningTag | null {
   const opening = new RegExp(`${tag}(?![${wordCharacters}])`, "gu");
@@ -203,6 +207,6 @@ export const museReasoning: ReasoningParser = {
     const rest = restOf(false);
     return { reasoning: reasoning.join("\n"), normalText: hasCalls(rest) ? restOf(true) : rest };
   },
-  // A channel is known by its header, whose end may be far.
+  // The type of a channel is known from its header, whose end may be far away.
   startSplitting: () => silentStep,
 };

@@ -1,5 +1,5 @@
-// Tool calls of Poolside's Laguna: GLM's tags. Calls of unknown tools are dropped, even where others are forwarded, and text after the
-// first call is no content.
+// Tool calls of Poolside's Laguna: GLM's tags. Calls of unknown tools are dropped, even where
+// others are forwarded, and text after the first call is not content.
 
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
@@ -34,7 +34,7 @@ export const poolside = createToolCallParser({
   },
 });
 
-/** A key holds no "<"; white space may stand before its value. */
+/** A key contains no "<"; white space may precede its value. */
 const header = new RegExp(`${keyOpening}([^<]*)${keyClosing}${space}*${valueOpening}`, "gu");
 
 function readArguments(body: string, tool: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
@@ -53,7 +53,7 @@ function readArguments(body: string, tool: string, scan: ToolCallScan): Readonly
   return result;
 }
 
-/** Of tools with equal names the first counts whose parameters are an object. */
+/** Among tools with equal names, the first whose parameters are an object counts. */
 function propertiesOf(tool: string, scan: ToolCallScan): ReadonlyMap<string, JsonValue> {
   for (const candidate of scan.tools) {
     const parameters = declaredParameters(candidate);
@@ -64,7 +64,10 @@ function propertiesOf(tool: string, scan: ToolCallScan): ReadonlyMap<string, Jso
 
 const ignored = [...literalErrors, "JSONDecodeError", "TypeError"];
 
-/** By the declared type: text as it is, JSON, or a literal of Python. A literal that JSON cannot write does not count. */
+/**
+ * Reads a value according to the declared type: as plain text, JSON or a Python literal. A literal
+ * that JSON cannot write does not count.
+ */
 function readValue(text: string, schema: JsonValue | undefined): PythonValue {
   const declared = schema instanceof Map ? (schema.has("type") ? schema.get("type")! : "") : "";
   const type = pythonLower(typeof declared === "string" ? declared : pythonRepr(declared));

@@ -1,5 +1,5 @@
-// Tool calls written as a list of Python calls with keyword arguments, as Llama 4 writes them (`pythonic`). Calls are numbered by
-// their place in the list.
+// Tool calls written as a list of Python calls with keyword arguments, as Llama 4 writes them
+// (`pythonic`). Calls are numbered by their position in the list.
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { isSpace, PythonError, pythonExceptionType, pythonStrip } from "../../python-semantics/index.ts";
@@ -12,7 +12,10 @@ import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 const startMarker = "<|python_start|>";
 const endMarker = "<|python_end|>";
 
-/** A list of calls anywhere in the text. Literals only, and no negative numbers; one other argument spoils all. */
+/**
+ * A list of calls anywhere in the text. Only literals, without negative numbers; one other argument
+ * drops all calls.
+ */
 export const pythonic = createToolCallParser({
   name: "pythonic",
   markers: [startMarker, endMarker],
@@ -65,5 +68,8 @@ const callBeforeComma = sequence(
 ); // prettier-ignore
 const lastCall = sequence(name, literal("("), many(argumentAndComma), maybe(argument(spaces)), literal(")"), spaces);
 
-/** Anything that looks like a list of calls; which end it takes when there are several depends on the order of trying. */
+/**
+ * Text that looks like a list of calls; if several ends are possible, the order of attempts
+ * decides.
+ */
 const callList = compile(sequence(literal("["), many(callBeforeComma), lastCall, many(lastCall), literal("]")));

@@ -1,4 +1,4 @@
-// Inputs that field reports name, with what SGLang 0.5.23 reads in them.
+// Inputs from field reports, with the readings of SGLang 0.5.23.
 
 import { expect, test } from "vitest";
 

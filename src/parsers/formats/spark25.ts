@@ -1,4 +1,5 @@
-// Tool calls of Spark 2.5: GLM's tags, a value read by its declared type. A block without a name stays in the text; calls are numbered.
+// Tool calls of Spark 2.5: GLM's tags, values read by their declared types. A block without a name
+// stays in the text; calls are numbered.
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import {
@@ -51,7 +52,7 @@ function readArguments(body: string, tool: string, scan: ToolCallScan): Readonly
   return result;
 }
 
-/** Of tools with equal names the first counts that declares a type. */
+/** Among tools with equal names, the first that declares a type counts. */
 function declaredType(tool: string, key: string, scan: ToolCallScan): string {
   for (const candidate of scan.tools) {
     if (candidate.name !== tool) continue;
@@ -64,7 +65,7 @@ function declaredType(tool: string, key: string, scan: ToolCallScan): string {
 
 const isOneOf = (type: string, ...names: readonly string[]): boolean => names.includes(type);
 
-/** Text that is nothing of its type is read as JSON, and stays text if it is none. */
+/** Text that does not fit its type is read as JSON, and stays text if it is not JSON. */
 function readValue(text: string, type: string): PythonValue {
   if (pythonLower(text) === "null") return null;
   if (isOneOf(type, "string", "str", "text")) return text;

@@ -1,5 +1,5 @@
-// Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the section are needed, a
-// call without parameters is none, and a value holds no "<".
+// Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the
+// section are required, a call without parameters is ignored, and a value contains no "<".
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { isTruthy, pythonStrip, type PythonValue, unlessRaised } from "../../python-semantics/index.ts";
@@ -63,7 +63,8 @@ function readCall(body: string, scan: ToolCallScan): void {
 function readInvoke(text: string): { readonly name: string; readonly body: string } | null {
   const header = /<steptml:invoke name="([^"]+)">/g;
   const match = header.exec(text);
-  // The body has at least one character, so a closing tag right behind the opening one belongs to the body.
+  // The body has at least one character, so a closing tag directly after the opening one belongs to
+  // the body.
   const end = match === null ? -1 : text.indexOf(invokeClosing, header.lastIndex + 1);
   return match === null || end === -1 ? null : { name: match[1]!, body: text.slice(header.lastIndex, end) };
 }
@@ -80,7 +81,7 @@ function readValue(text: string, tool: string, parameter: string, scan: ToolCall
   return text;
 }
 
-/** What the last tool of that name declares; schemas of another shape raise. */
+/** Type that the last tool of that name declares; schemas of another shape raise. */
 function declaredType(tool: string, parameter: string, scan: ToolCallScan): JsonValue {
   return declaredSchema(declaredParameters(scan.tool(tool)), parameter)?.get("type") ?? null;
 }

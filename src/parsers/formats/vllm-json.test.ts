@@ -1,4 +1,5 @@
-// What vLLM reads in the formats that only it has: 20 texts of each, recorded from its own parsers.
+// Readings of vLLM in the formats that only it has: 20 texts for each format, recorded from vLLM's
+// own parsers.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// Tool calls as JSON of families that vLLM reads and SGLang does not: Granite, Jamba, LongCat, Phi-4-mini, ERNIE 4.5, InternLM 2. vLLM lets calls of
-// unknown tools through, and one bad call costs all.
+// Tool calls as JSON of families that vLLM reads and SGLang does not: Granite, Jamba, LongCat,
+// Phi-4-mini, ERNIE 4.5, InternLM 2. vLLM accepts calls of unknown tools, and one invalid call
+// drops all.
 
 import { dumpJson, type JsonObject, type JsonValue, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { PythonError, pythonTypeName } from "../../python-semantics/index.ts";
@@ -11,7 +12,7 @@ const raise = (type: string): never => {
   throw new PythonError(type, "a call without its parts");
 };
 
-/** The value of a key that the call must have. */
+/** The value of a required key of a call. */
 function partOf(call: JsonValue, key: string, source: string, scan: ToolCallScan): JsonValue {
   if (call instanceof Map && call.has(key)) return call.get(key)!;
   scan.report("not-an-object", source, 'A call must be a JSON object with "name" and "arguments".', guessName(source));
@@ -55,7 +56,7 @@ export const qwen3Json = createToolCallParser(hermesLike("qwen3_json", "<tool_ca
 const functionCall = "<function_call>";
 const functionCallWithBlanks = /<function_call>\p{White_Space}*/gu;
 
-/** JSON behind each marker; what is behind it is dropped. */
+/** JSON after each marker; text after the JSON is dropped. */
 export const granite20bFc = createToolCallParser({
   name: "granite-20b-fc",
   markers: [functionCall],
@@ -139,7 +140,7 @@ export const jamba = createToolCallParser({
   },
 });
 
-/** What Python iterates over. */
+/** Items over which Python iterates. */
 function itemsOf(value: JsonValue, source: string, scan: ToolCallScan): readonly JsonValue[] {
   if (Array.isArray(value)) return value;
   if (value instanceof Map) return [...value.keys()];
@@ -150,7 +151,10 @@ function itemsOf(value: JsonValue, source: string, scan: ToolCallScan): readonly
 
 const functools = "functools[";
 
-/** A JSON list, to the first bracket that closes. Nothing else of the text is kept, even where it is no JSON. */
+/**
+ * A JSON list, up to the first bracket that closes. The rest of the text is dropped, even if the
+ * list is not JSON.
+ */
 export const phi4MiniJson = createToolCallParser({
   name: "phi4_mini_json",
   markers: [functools],
@@ -174,7 +178,7 @@ export const phi4MiniJson = createToolCallParser({
 const ernieOpening = /<tool_call>\p{White_Space}*\{/gu;
 const ernieClosing = /\}\p{White_Space}*<\/tool_call>/gu;
 
-/** An object between tags; other text between them is passed over. */
+/** An object between tags; other text between them is skipped. */
 export const ernie45 = createToolCallParser({
   name: "ernie45",
   markers: [toolCall, toolCallEnd],
@@ -202,7 +206,7 @@ export const ernie45 = createToolCallParser({
 const action = "<|action_start|><|plugin|>";
 const actionEnd = "<|action_end|>";
 
-/** One call. What is odd escapes as an exception. */
+/** One call. Errors escape as exceptions. */
 export const internlm = createToolCallParser({
   name: "internlm",
   markers: ["<|action_start|>", "<|plugin|>", actionEnd],

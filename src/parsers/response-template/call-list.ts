@@ -7,7 +7,7 @@ import { ResponseParseError } from "./errors.ts";
 const name = /[A-Za-z_][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)*/y;
 const number = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
 const quoted = /'((?:[^'\\\n\r]|\\[^])*)'|"((?:[^"\\\n\r]|\\[^])*)"/y;
-/** With the flag "u", pairs are one character. */
+/** Unpaired surrogates: with the flag "u", a pair is one character and does not match. */
 const halfCharacter = /[\ud800-\udfff]/u;
 const constants = new Map<string, JsonValue>([
   ["True", true],
@@ -18,10 +18,10 @@ const constants = new Map<string, JsonValue>([
   ["null", null],
 ]);
 const escapes = new Map(Object.entries({ "\\": "\\", "'": "'", '"': '"', "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" })); // prettier-ignore
-/** Lists and objects within one another. */
+/** Maximum nesting of lists and objects. */
 const mostDepth = 100;
 
-/** Maps with `name` and `arguments`, one a call. Throws a {@link ResponseParseError}. */
+/** Maps with `name` and `arguments`, one per call. Throws a {@link ResponseParseError}. */
 export function readCallList(text: string): JsonValue[] {
   return new CallListReader(text).read();
 }

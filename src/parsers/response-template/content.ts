@@ -1,5 +1,5 @@
-// How the text of a field becomes its value: the content parsers of response templates, and the transform that puts a value and the
-// named groups around it into the shape of a message.
+// Conversion of a field's text to its value: the content parsers of response templates, and the
+// transform that puts a value and the named groups around it into the shape of a message.
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonFloat, pythonInt } from "../../python-semantics/number-text.ts";
@@ -16,7 +16,7 @@ function plainText(text: string, args: Arguments): string {
   return isTruthy(args.get("strip") ?? true) ? pythonStrip(text) : text;
 }
 
-/** By the names that templates have for them. They throw a {@link ResponseParseError}. */
+/** Content parsers by the names that templates use. They throw a {@link ResponseParseError}. */
 export const contentParsers: ReadonlyMap<string, (text: string, args: Arguments) => JsonValue> = new Map([
   ["text", plainText],
   ["int", (text: string, args: Arguments): JsonValue => converted(() => pythonInt(plainText(text, args)))],
@@ -40,12 +40,12 @@ function converted(convert: () => JsonValue): JsonValue {
   }
 }
 
-/** Stand in for a string with delimiters of its own while its surroundings become JSON. */
+/** Placeholders for the delimiters of a string while its surroundings become JSON. */
 const [opened, closed] = ["\u0001", "\u0002"];
 
 /**
- * JSON, or nearly: `unquoted_keys`: keys may stand without quotes; `string_delims`: pairs of marks around strings; `allow_non_json`:
- * what is no JSON is text.
+ * JSON, or nearly: `unquoted_keys`: keys may be without quotes; `string_delims`: pairs of marks
+ * around strings; `allow_non_json`: text that is not JSON stays text.
  */
 function json(text: string, args: Arguments): JsonValue {
   const delimiters = asList(args.get("string_delims"));
@@ -68,7 +68,7 @@ function json(text: string, args: Arguments): JsonValue {
     return parseJson(working);
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
-    // Other exceptions of Python's reader are not caught there either.
+    // Transformers does not catch other exceptions of Python's reader either.
     if (error.pythonType === "JSONDecodeError" && isTruthy(args.get("allow_non_json") ?? false))
       return plainText(text, args);
     throw new ResponseParseError(`json: ${error.pythonMessage}`);
@@ -91,11 +91,11 @@ function withoutStrings(text: string, open: string, close: string, captured: str
 const quotedString = /"(?:\\[^\n]|[^"\\])*"/uy;
 const bareKey = new PythonPattern("(?P<before>\\s*)(?P<key>\\w+)(?P<after>\\s*):");
 
-/** Bare words before a colon, behind "{" or ",", in quotes. Strings stay as they are. */
+/** Quotes bare words between "{" or "," and a colon. Strings stay unchanged. */
 function quotedKeys(text: string): string {
   let written = "";
   let at = 0;
-  // Where one string does not end, no later one does.
+  // If one string does not end, no later one does.
   let isOpen = false;
   while (at < text.length) {
     if (text[at] === '"' && !isOpen) {
@@ -121,10 +121,10 @@ function quotedKeys(text: string): string {
   return written;
 }
 
-/** Patterns by their sources: templates have few. */
+/** Compiled patterns by their sources: a template has few. */
 const patterns = new Map<string, PythonPattern>();
 
-/** Tags with a key and a value, as `tag_pattern` finds them with its groups of those names. */
+/** Tags with a key and a value, which `tag_pattern` captures in groups of those names. */
 function xmlInline(text: string, args: Arguments): JsonValue {
   const source = args.get("tag_pattern");
   if (typeof source !== "string") throw new ResponseParseError('xml-inline: "tag_pattern" is missing');
@@ -176,10 +176,10 @@ function parsedValue(text: string, parser: JsonValue): JsonValue {
   return parse(text, args instanceof Map ? args : new Map());
 }
 
-/** What stands for a value in a transform: a name, and keys that lead into the value. */
+/** Placeholder for a value in a transform: a name, and keys that lead into the value. */
 const placeholder = new PythonPattern("\\{(?P<path>\\w+(?:\\.\\w+)*)\\}");
 
-/** The first text of a transform that mixes a placeholder with other text; `null`: there is none. */
+/** The first text of a transform that mixes a placeholder with other text; `null` if none. */
 export function mixedPlaceholder(transform: JsonValue): string | null {
   if (typeof transform === "string") {
     const found = placeholder.find(transform, 0);
@@ -193,7 +193,10 @@ export function mixedPlaceholder(transform: JsonValue): string | null {
   return null;
 }
 
-/** A transform with the values of `scope` in place of its placeholders. Throws a {@link ResponseParseError} for one that is missing. */
+/**
+ * A transform with its placeholders replaced by the values of `scope`. If one is missing, throws a
+ * {@link ResponseParseError}.
+ */
 export function applyTransform(transform: JsonValue, scope: ReadonlyMap<string, JsonValue>): JsonValue {
   if (Array.isArray(transform)) return transform.map((part) => applyTransform(part, scope));
   if (transform instanceof Map) {
@@ -216,7 +219,7 @@ function asList(value: JsonValue | undefined): readonly JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** As Python takes a value of JSON for a condition. */
+/** Truth of a JSON value in a Python condition. */
 export function isTruthy(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (value instanceof Map) return value.size > 0;

@@ -1,8 +1,8 @@
-// What a response template, or a text read by one, can be refused for.
+// Reasons to refuse a response template, or a text read by one.
 
 import { ConfigurationError } from "../../core/index.ts";
 
-/** A response template that cannot be used: `message` says which part and why. */
+/** A response template that cannot be used: `message` names the part and the reason. */
 export class ResponseTemplateError extends ConfigurationError {
   override readonly name = "ResponseTemplateError";
   constructor(problem: string) {

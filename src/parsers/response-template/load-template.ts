@@ -7,39 +7,39 @@ import { contentParsers, isTruthy, mixedPlaceholder } from "./content.ts";
 import { ResponseTemplateError } from "./errors.ts";
 import { PythonPattern } from "./python-pattern.ts";
 
-/** Where a region begins or ends. */
+/** Beginning or end of a region. */
 export type Anchor = {
   readonly pattern: PythonPattern;
-  /** `null`: a regular expression. */
+  /** Fixed texts of the anchor; `null` for a regular expression. */
   readonly literals: readonly string[] | null;
-  /** One of the literals begins another. */
+  /** One of the literals is a prefix of another. */
   readonly canExtend: boolean;
 };
 
 export type TemplateField = {
   readonly name: string;
-  /** `null`: the field of whatever no other field opens. */
+  /** `null`: the field of all text that no other field opens. */
   readonly open: Anchor | null;
   readonly close: Anchor | null;
   readonly content: string;
   readonly contentArguments: JsonObject;
   readonly repeats: boolean;
-  /** Between the texts of a field that repeats; `null`: they are a list. */
+  /** Separator between the values of a repeated field; `null`: they become a list. */
   readonly join: string | null;
   readonly isOptional: boolean;
-  /** `null`: the value is as its content is. */
+  /** Transform of the value; `null`: the value is unchanged. */
   readonly transform: JsonValue;
   /** The transform is applied to each element of a list. */
   readonly transformsEach: boolean;
 };
 
-/** A response template that was read and checked. */
+/** A validated response template. */
 export type ResponseTemplate = {
   readonly defaults: JsonObject;
   readonly fields: ReadonlyMap<string, TemplateField>;
   /** The field without an opening; `null`: text outside of fields is dropped. */
   readonly implicit: string | null;
-  /** The last of these in a prompt is where the answer begins. */
+  /** The last occurrence in a prompt is the beginning of the answer. */
   readonly startAnchor: Anchor;
 };
 
@@ -47,8 +47,9 @@ const templateKeys = new Set(["version", "defaults", "fields", "start_anchor", "
 const fieldKeys = new Set("open open_pattern close close_pattern content content_args repeats join optional transform transform_each".split(" ")); // prettier-ignore
 
 /**
- * Reads a response template: the value of `response_template` in a checkpoint's tokenizer_config.json, plain or lossless. Throws a
- * {@link ResponseTemplateError} for what transformers refuses, and for patterns that this package cannot read as Python does.
+ * Reads a response template: the value of `response_template` in a checkpoint's
+ * tokenizer_config.json, plain or lossless. Throws a {@link ResponseTemplateError} if transformers
+ * refuses it, and for patterns that this package cannot read as Python does.
  */
 export function loadResponseTemplate(value: unknown): ResponseTemplate {
   const template = asObject(fromPlain(value), "it");
@@ -121,7 +122,7 @@ function readAnchor(object: JsonObject, key: string, where: string): Anchor | nu
       throw new ResponseTemplateError(`"${key}" of ${where} is no text, and no list of texts, or one is empty`);
     }
     const unique = [...new Set(literals)];
-    // Longer ones first: they win where both begin.
+    // Longer literals come first: they win if two begin at the same position.
     const either = unique
       .toSorted((one, other) => other.length - one.length)
       .map(verbatim)

@@ -1,38 +1,42 @@
-// Regular expressions of Python's `regex` module, as response templates write them: searched from a place on, and asked where text
-// that has not ended yet may still become a match.
+// Regular expressions of Python's `regex` module, as response templates write them: searched from a
+// position on, and tested for partial matches, which text that has not ended yet may still
+// complete.
 
 import { parsePattern, type PatternNode, UnreadPatternError } from "../../lib/parse-pattern.ts";
 
 export type PatternMatch = {
   readonly start: number;
   readonly end: number;
-  /** Of the named groups that took part. */
+  /** Text of the named groups that took part in the match. */
   readonly captures: ReadonlyMap<string, string>;
 };
 
-/** The end of the text: without the flag "m" not that of a line. */
+/** The end of the text: without the flag "m" it is not the end of a line. */
 const end = "$";
-/** Classes of Python whose characters differ from JavaScript's, as they stand between brackets. */
+/** Classes of Python whose characters differ from JavaScript's, in the form used between brackets. */
 const classes: Readonly<Record<string, string>> = {
   s: "\\p{White_Space}",
   w: "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Join_Control}\\p{Pc}",
   d: "\\p{Nd}",
 };
 
-/** A pattern with the flag DOTALL. Offsets are those of UTF-16. */
+/** A pattern with the flag DOTALL. Offsets are in UTF-16 units. */
 export class PythonPattern {
-  /** Of the named groups, in the order of the pattern. */
+  /** Names of the groups, in the order of the pattern. */
   readonly names: readonly string[];
-  /** Fixed texts of two characters or more that it looks for. */
+  /** Fixed texts of two characters or more in the pattern. */
   readonly literals: readonly string[];
   readonly #source: string;
   readonly #node: PatternNode;
   readonly #match: RegExp;
-  // Made when first used: what is only matched at a place may take long to search for.
+  // Created on first use: a pattern that is only matched at a position may be slow to search with.
   #search: RegExp | null = null;
   #partial: RegExp | null = null;
 
-  /** Throws an `UnreadPatternError` or a `SyntaxError` for what is no pattern, or one that JavaScript cannot decide likewise. */
+  /**
+   * Throws an `UnreadPatternError` or a `SyntaxError` if the source is not a pattern, or if
+   * JavaScript would match it differently.
+   */
   constructor(source: string) {
     const { source: translated, names } = translate(source);
     this.names = names;
@@ -52,13 +56,16 @@ export class PythonPattern {
     return run(this.#match, text, at);
   }
 
-  /** The first place, `from` or later, at which what follows to the end of the text begins a match that more text could complete. */
+  /**
+   * The first position, `from` or later, from which the text up to its end is the beginning of a
+   * match that more text could complete.
+   */
   mayBegin(text: string, from: number): PatternMatch | null {
     this.#partial ??= new RegExp(partial(this.#node), "gu");
     return run(this.#partial, text, from);
   }
 
-  /** Every match, as Python's `finditer` gives them. */
+  /** All matches, as Python's `finditer` yields them. */
   *all(text: string): Generator<PatternMatch> {
     for (const found of text.matchAll(this.#searching())) yield matchOf(found);
   }
@@ -85,7 +92,7 @@ function matchOf(found: RegExpExecArray): PatternMatch {
   };
 }
 
-/** The same pattern in JavaScript, with the flag "u". */
+/** Translates the pattern to JavaScript, with the flag "u". */
 function translate(source: string): { readonly source: string; readonly names: readonly string[] } {
   const names: string[] = [];
   let written = "";
@@ -124,7 +131,7 @@ function translate(source: string): { readonly source: string; readonly names: r
   return { source: written, names };
 }
 
-/** `sequence`: a backslash and what it stands before. */
+/** `sequence`: a backslash and the character after it. */
 function escaped(sequence: string | null, isInClass: boolean): string {
   const character = sequence?.slice(1) ?? "";
   const inside = classes[character];
@@ -134,7 +141,8 @@ function escaped(sequence: string | null, isInClass: boolean): string {
   if (character === "Z" && !isInClass) return end;
   if (character === "A" && !isInClass) return "^";
   if (/^[nrtfv]$/.test(character)) return `\\${character}`;
-  // Syntax characters need their backslash; others have no meaning to JavaScript, and none to Python but as letters and digits.
+  // Syntax characters need their backslash; others have no meaning in JavaScript, and in Python
+  // only letters and digits have one.
   if (/^[$()*+./?[\\\]^{|}-]$/.test(character)) return character === "-" && !isInClass ? "-" : `\\${character}`;
   if (character === "" || /^[A-Za-z0-9]$/.test(character)) throw new UnreadPatternError(`it has "\\${character}"`);
   return character;
@@ -156,7 +164,7 @@ function bracketed(text: string | null): string {
   return isNegated === "" ? either : `(?!${either})[^]`;
 }
 
-/** Runs of characters that are written as they are. */
+/** Runs of literal characters. */
 function fixedTexts(node: PatternNode): string[] {
   switch (node.type) {
     case "choice":
@@ -183,7 +191,7 @@ function literalOf(source: string): string | null {
   return source.startsWith("\\") ? source.slice(1) : source;
 }
 
-/** A node as a pattern again, without the names of its groups. */
+/** Source of a node, without the names of its groups. */
 function sourceOf(node: PatternNode): string {
   switch (node.type) {
     case "set":
@@ -205,13 +213,13 @@ function sourceOf(node: PatternNode): string {
 
 const never = "[]";
 
-/** What begins a match of a node and is cut off by the end of the text. */
+/** Source of a pattern for the beginning of a match of a node that the end of the text truncates. */
 function partial(node: PatternNode): string {
   switch (node.type) {
     case "set":
       return end;
     case "sequence": {
-      // Cut off in the first part, or behind it in those that follow.
+      // Truncated in the first part, or in one of the parts that follow it.
       const [first, ...rest] = node.parts;
       if (first === undefined) return never;
       return rest.length === 0

@@ -1,5 +1,5 @@
-// Reads what a model answered by its checkpoint's response template, whole or in pieces, as transformers' `parse_response` and
-// `ResponseParser` (5.24) do.
+// Reads a model's answer by its checkpoint's response template, whole or in pieces, as
+// transformers' `parse_response` and `ResponseParser` (5.24) do.
 
 import { type Tool, toolParameters } from "../../core/index.ts";
 import {
@@ -20,17 +20,21 @@ import type { PatternMatch, PythonPattern } from "./python-pattern.ts";
 
 export type ResponseOptions = {
   /**
-   * The prompt that the answer continues: templates often write the beginning of the answer themselves. "" where the text holds the
-   * whole message.
+   * The prompt that the answer continues: templates often write the beginning of the answer
+   * themselves. "" if the text contains the whole message.
    */
   readonly prefix: string;
-  /** Arguments of these tools become what their schemas say: "7" is 7 for an integer. @default [] */
+  /**
+   * Tools whose call arguments are converted to the types in their schemas: "7" becomes 7 for an
+   * integer. @default []
+   */
   readonly tools?: readonly Tool[];
 };
 
 /**
- * What happened to a field of the message. `at`: where its opening begins, or its closing ends, as an offset in the answer; 0 for what the
- * prompt has written. `isDirty`: the value is not the text, but what becomes of it at the close.
+ * Event of one field of the message. `at`: where its opening begins, or its closing ends, as an
+ * offset in the answer; 0 for text in the prompt. `isDirty`: the value is not the text itself but
+ * is made from it at the close.
  */
 export type ResponseEvent =
   | { readonly type: "region_open"; readonly field: string; readonly at: number }
@@ -38,9 +42,9 @@ export type ResponseEvent =
   | { readonly type: "region_close"; readonly field: string; readonly value: JsonValue; readonly at: number };
 
 /**
- * The message of a whole answer: its fields in the order in which they came, behind the template's defaults. Throws a
- * {@link ResponseParseError} where transformers raises: a region that is not what its content parser reads, or a field that is
- * required and missing.
+ * Parses a whole answer into a message: the template's defaults, then its fields in the order in
+ * which they came. Throws a {@link ResponseParseError} where transformers raises: if a region is
+ * not what its content parser reads, or a required field is missing.
  */
 export function parseResponse(text: string, template: ResponseTemplate, options: ResponseOptions): JsonObject {
   const parser = new ResponseParser(template, options);
@@ -52,19 +56,22 @@ type Watched = { readonly kind: "open" | "close"; readonly field: TemplateField;
 type Seen = { readonly length: number; readonly match: PatternMatch | null };
 type Found = Watched & { readonly match: PatternMatch };
 
-/** The same in pieces. Text is given out as soon as it cannot be part of what opens or closes a region. */
+/**
+ * Parses an answer in pieces. Text is emitted as soon as it cannot be part of an anchor that opens
+ * or closes a region.
+ */
 export class ResponseParser {
-  /** Of what the prompt has written of the answer. */
+  /** Events of the part of the answer that is already in the prompt. */
   readonly initialEvents: readonly ResponseEvent[];
   readonly #template: ResponseTemplate;
   readonly #properties = new Map<string, JsonObject>();
   readonly #message: JsonObject;
   readonly #prefixLength: number;
   #buffer = "";
-  /** The buffer with one character more, made once for each piece. */
+  /** The buffer with one more character, made once for each piece. */
   #extended = "";
   #at = 0;
-  /** By pattern, for a buffer of that length. */
+  /** Last search result of each pattern, with the buffer length for which it holds. */
   readonly #seen = { matches: new Map<PythonPattern, Seen>(), cuts: new Map<PythonPattern, Seen>() };
   #current: TemplateField | null;
   #isOpen = false;
@@ -88,18 +95,18 @@ export class ResponseParser {
     this.initialEvents = events;
   }
 
-  /** The next piece of the answer. */
+  /** Takes the next piece of the answer. */
   feed(text: string): ResponseEvent[] {
     if (this.#isFinished)
       throw new Error("Cannot feed a parser that has finished: make a new one for the next answer.");
-    // A pattern may look at what has been given out.
+    // A pattern may look at text that has been emitted.
     this.#buffer += text;
     const events: ResponseEvent[] = [];
     this.#process(events, false);
     return events;
   }
 
-  /** The answer has ended. */
+  /** Ends the answer. */
   finish(): { readonly message: JsonObject; readonly events: ResponseEvent[] } {
     if (this.#isFinished) throw new Error("Cannot finish a parser twice: make a new one for the next answer.");
     this.#isFinished = true;
@@ -147,7 +154,7 @@ export class ResponseParser {
     }
   }
 
-  /** What opens or closes a region where we are. */
+  /** Anchors that open or close a region at the current position. */
   #watched(): readonly Watched[] {
     const implicit = this.#implicit;
     const close = (field: TemplateField | null): Watched[] =>
@@ -160,8 +167,8 @@ export class ResponseParser {
   }
 
   /**
-   * The earliest match that more text cannot change, and where text begins that may still become one. Of two at one place the longer
-   * one counts, an opening before a closing.
+   * The earliest match that more text cannot change, and the beginning of text that may still
+   * become one. Among matches at one position the longest counts, and an opening before a closing.
    */
   #scan(hasEnded: boolean): { readonly found: Found | null; readonly holdFrom: number } {
     let holdFrom = this.#buffer.length;
@@ -170,7 +177,8 @@ export class ResponseParser {
       const { pattern } = watched.anchor;
       const match = this.#next("matches", pattern, () => pattern.find(this.#buffer, this.#at));
       if (!hasEnded && (match === null || this.#canGrow(watched.anchor, match))) {
-        // A whole match anywhere counts before one that the end of the text cuts off, as in Python's `regex`.
+        // A complete match anywhere takes precedence over one truncated by the end of the text, as
+        // in Python's `regex`.
         const held = match ?? this.#next("cuts", pattern, () => pattern.mayBegin(this.#buffer, this.#at));
         holdFrom = Math.min(holdFrom, held?.start ?? Infinity);
         continue;
@@ -180,7 +188,10 @@ export class ResponseParser {
     return { found: found !== null && (hasEnded || found.match.start < holdFrom) ? found : null, holdFrom };
   }
 
-  /** What was found from an earlier place on is still the first where it lies ahead: searching anew for each region would be quadratic. */
+  /**
+   * A match found from an earlier position is still the first if it lies ahead: a new search for
+   * each region would be quadratic.
+   */
   #next(kind: "matches" | "cuts", pattern: PythonPattern, search: () => PatternMatch | null): PatternMatch | null {
     const known = this.#seen[kind].get(pattern);
     if (known?.length === this.#buffer.length && (known.match === null || known.match.start >= this.#at))
@@ -190,11 +201,12 @@ export class ResponseParser {
     return match;
   }
 
-  /** Whether more text could make another match of a whole one. */
+  /** True if more text could change a complete match. */
   #canGrow({ pattern, literals, canExtend }: Anchor, match: PatternMatch): boolean {
     if (match.end < this.#buffer.length) {
       if (literals !== null) return false;
-      // A pattern may look at the end of the text: with some other character there the match must be the same.
+      // A pattern may look at the end of the text: with another character there the match must be
+      // the same.
       if (this.#extended.length !== this.#buffer.length + 1) this.#extended = `${this.#buffer}\0`;
       const extended = pattern.matchAt(this.#extended, match.start);
       return extended === null || extended.end !== match.end || !isSame(extended.captures, match.captures);
@@ -218,7 +230,7 @@ export class ResponseParser {
     events.push({ type: "region_open", field: field.name, at: this.#offset(match.start) });
   }
 
-  /** A place of the buffer as an offset in the answer. */
+  /** Converts a position in the buffer to an offset in the answer. */
   #offset(place: number): number {
     return Math.max(0, place - this.#prefixLength);
   }
@@ -252,7 +264,7 @@ export class ResponseParser {
     events.push({ type: "region_close", field: field.name, value, at: this.#offset(end) });
   }
 
-  /** Calls with the arguments that their tools' schemas describe. */
+  /** Converts the arguments of calls to the types in their tools' schemas. */
   #typed(value: JsonValue): JsonValue {
     if (Array.isArray(value)) return value.map((item) => this.#typed(item));
     const called = value instanceof Map ? value.get("function") : undefined;
@@ -265,7 +277,7 @@ export class ResponseParser {
       if (types.length === 0) continue;
       if (typeof argument === "string") args.set(key, typedText(argument, types));
       else if (Array.isArray(argument) && !types.includes("array")) {
-        // Values of a key that was written several times.
+        // Values of a repeated key.
         args.set(
           key,
           argument.map((item) => (typeof item === "string" ? typedText(item, types) : item)),
@@ -276,7 +288,7 @@ export class ResponseParser {
   }
 }
 
-/** What follows the last anchor; the whole prompt where there is none. */
+/** Text after the last anchor; the whole prompt if there is none. */
 function behindLastAnchor(prefix: string, { pattern }: Anchor): string {
   let last: number | null = null;
   for (const { end } of pattern.all(prefix)) last = end;
@@ -326,7 +338,7 @@ function typesOf(schema: JsonValue): readonly string[] {
   return types;
 }
 
-/** A text as the first of the types that it can be; itself where there is none. */
+/** Converts a text to the first of the types that it fits; unchanged if none fits. */
 function typedText(text: string, types: readonly string[]): JsonValue {
   for (const type of types) {
     try {

@@ -1,5 +1,5 @@
-// Response templates: what transformers reads (goldens that `npm run verify -- response-templates --write` records), what is refused, and
-// hostile answers.
+// Response templates: readings of transformers (goldens that `npm run verify -- response-templates
+// --write` records), refused templates, and hostile answers.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

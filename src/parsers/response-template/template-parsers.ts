@@ -1,5 +1,5 @@
-// A response template as the two parsers of an action: its field of thoughts is the reasoning, its tool calls are the calls, and all else
-// is what is said.
+// A response template as the two parsers of an action: its field of thoughts is the reasoning, its
+// tool calls are the calls, and all other fields are content.
 
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { pythonStrip } from "../../python-semantics/strings.ts";
@@ -14,11 +14,11 @@ import { type ResponseEvent, ResponseParser } from "./response-parser.ts";
 
 export type ResponseTemplateParsers = {
   readonly toolCallParser: ToolCallParser;
-  /** `null`: the template has no field of thoughts. */
+  /** `null` if the template has no field of thoughts. */
   readonly reasoningParser: ReasoningParser | null;
 };
 
-/** What templates call the field of thoughts. */
+/** Names that templates use for the field of reasoning. */
 const thoughtNames = ["thinking", "reasoning_content", "reasoning"];
 const callsName = "tool_calls";
 
@@ -45,7 +45,7 @@ function thoughtsParser(template: ResponseTemplate, thoughts: readonly TemplateF
       if (regions.length === 0) return { reasoning: "", normalText: text };
       const isThought = ({ field }: Region): boolean => thoughtNames.includes(field);
       const reasoning = regions.filter((region) => isThought(region) && region.value !== "");
-      // Calls stay as they are written, for the other parser.
+      // Calls stay as the model wrote them, for the other parser.
       const rest = regions.filter((region) => !isThought(region));
       return {
         reasoning: reasoning.map(({ value }) => value).join("\n"),
@@ -135,7 +135,7 @@ function pairs(events: readonly ResponseEvent[]): readonly Region[] {
   return regions;
 }
 
-/** The same regions, whose values are texts: nothing in them is refused. */
+/** The same regions with plain text as values: nothing in them is refused. */
 function plainTexts(template: ResponseTemplate): ResponseTemplate {
   const plain = (field: TemplateField): TemplateField => ({
     ...field,
@@ -145,14 +145,14 @@ function plainTexts(template: ResponseTemplate): ResponseTemplate {
     repeats: false,
     join: null,
     isOptional: true,
-    // What is said may have a call in its middle.
+    // The content may have a call in its middle.
     contentArguments: thoughtNames.includes(field.name) ? field.contentArguments : new Map([["strip", false]]),
   });
   const fields = new Map(Array.from(template.fields, ([name, field]) => [name, plain(field)] as const));
   return { ...template, defaults: new Map(), fields };
 }
 
-/** What anchors are written with: their literals, and the fixed texts of their patterns. */
+/** Texts of which anchors are made: their literals, and the fixed texts of their patterns. */
 function literalsOf(anchors: readonly (Anchor | null)[]): string[] {
   return [
     ...new Set(anchors.flatMap((anchor) => (anchor === null ? [] : (anchor.literals ?? anchor.pattern.literals)))),
