@@ -30,6 +30,9 @@ const named = ["think", "thinking", "thoughts?", "reasoning", "reflection", "scr
 const channel = (name: string): string =>
   `(?:<\\|start\\|>\\w{0,32})?<\\|channel\\|>\\s{0,8}${name}\\b[^<]{0,200}(?:<\\|constrain\\|>\\w{0,32}\\s{0,8})?<\\|message\\|>`;
 
+/** The header of a harmony message that names no channel. */
+const nextMessage = "(?:<\\|start\\|>assistant(?!\\s{0,8}(?:<\\|channel\\|>|to=)))?";
+
 const families: readonly ReasoningTags[] = [
   ...named,
   // Kimi, Magistral, Command, Apertus, OpenThinker.
@@ -43,8 +46,12 @@ const families: readonly ReasoningTags[] = [
   tags("<\\|channel>(?:thought\\b)?", "<channel\\|>"),
   tags("<\\|content_thinking\\|>", "<\\|end_message\\|>|(?=<\\|content_text\\|>)", null),
   tags("(?:<\\|start\\|>assistant)?\\s{0,8}to=self<\\|message\\|>", "<\\|eom\\|>"),
-  // gpt-oss, with and without its special tokens.
-  tags(channel("analysis"), `<\\|end\\|>|(?=${channel("(?:final|commentary)")})`, "<\\|end\\|>(?=<\\|start\\|>)"),
+  // gpt-oss and Beam, with and without their special tokens.
+  tags(
+    channel("analysis"),
+    `<\\|end\\|>${nextMessage}|(?=${channel("(?:final|commentary)")})`,
+    `<\\|end\\|>(?=<\\|start\\|>)${nextMessage}`,
+  ),
   tags("^\\s{0,200}analysis(?=[\\w\"'(])", "assistant\\s{0,8}final"),
   // Apriel, Granite.
   tags("^\\s{0,200}here are my reasoning steps:", "\\[begin final response\\]"),

@@ -138,14 +138,17 @@ const parameterName = new RegExp(`<param${space}+name=['"]([^'"]+)['"]>`, "gu");
 
 /** Parameters that a pattern finds, with CDATA marks removed. */
 function* writtenParameters(block: string): Generator<readonly [key: string, text: string]> {
-  const pattern = new RegExp(parameterName);
-  for (let found = pattern.exec(block); found !== null; found = pattern.exec(block)) {
-    const end = block.indexOf(parameterClosing, pattern.lastIndex);
+  for (let from = 0; ;) {
+    parameterName.lastIndex = from;
+    const found = parameterName.exec(block);
+    if (found === null) return;
+    const start = parameterName.lastIndex;
+    const end = block.indexOf(parameterClosing, start);
     if (end === -1) return;
-    const text = block.slice(pattern.lastIndex, end);
+    const text = block.slice(start, end);
     const isQuoted = text.startsWith("<![CDATA[") && text.endsWith("]]>");
     yield [pythonStrip(found[1]!), isQuoted ? text.slice("<![CDATA[".length, -"]]>".length) : text];
-    pattern.lastIndex = end + parameterClosing.length;
+    from = end + parameterClosing.length;
   }
 }
 

@@ -199,7 +199,9 @@ export const ernie45 = createToolCallParser({
       addCall(scan, name === undefined ? "" : name, dumpJson(given === undefined ? new Map() : given), source);
       ernieOpening.lastIndex = ernieClosing.lastIndex;
     }
-    return text.slice(0, start).replace(/\n+$/, "");
+    let end = start;
+    while (end > 0 && text[end - 1] === "\n") end--;
+    return text.slice(0, end);
   },
 });
 
