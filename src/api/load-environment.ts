@@ -417,8 +417,8 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
 }
 
 /**
- * From now on, changes that users' modules make to shared objects, between two episodes or within
- * one, are undone and reported.
+ * Undoes and reports changes that users' modules make to shared objects from now on, between two
+ * episodes or within one.
  */
 function keepGlobals(): void {
   guardGlobals((message) => process.emitWarning(message));

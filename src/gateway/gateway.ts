@@ -3,7 +3,7 @@
 // text. Sockets are in `serve-socket.ts`.
 
 import { hash, timingSafeEqual } from "node:crypto";
-import { z } from "zod";
+import type { z } from "zod";
 import { AttributedError, type Episode, messageOf } from "../core/index.ts";
 import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/index.ts";
 import { finish, takeTurns } from "../lib/steps.ts";

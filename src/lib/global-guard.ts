@@ -1,7 +1,8 @@
-// What code of a user's does to objects that all code shares: a name on Object.prototype that every record then has, another
-// JSON.stringify. `guardGlobals()` remembers them once a module of the user's is loaded, `restoreGlobals()` puts them back whenever code
-// of the user's has run, so that what one episode changes is no part of the next ones. Not a sandbox: what is global beside these stays as
-// it was made, and a function that code of ours already took is not looked at.
+// Guards the objects that all code shares against code of users: a name on `Object.prototype` that
+// every record would then have, or another `JSON.stringify`. `guardGlobals()` remembers them once a
+// user's module is loaded, and `restoreGlobals()` restores them whenever user code has run, so that
+// an episode never changes what later ones record. Not a sandbox: other globals stay changed, and a
+// function that our own code already holds is not checked.
 
 const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Reflect;
 const { is } = Object;
@@ -10,7 +11,7 @@ const text = String;
 type Kept = {
   readonly name: string;
   readonly object: object;
-  /** Whether properties that are added are removed: those that all objects of a kind inherit. */
+  /** True if added properties are removed: those that all objects of a kind inherit. */
   readonly isPrototype: boolean;
   readonly keys: readonly PropertyKey[];
   readonly properties: readonly PropertyDescriptor[];
@@ -24,7 +25,10 @@ let kept: readonly Kept[] = [];
 let said = "";
 let notify: (message: string) => void = () => undefined;
 
-/** From now on, as things are. `onChange` receives a sentence for each change that is undone, the first time. */
+/**
+ * Guards the current state. `onChange` receives a sentence for each change that is undone, the
+ * first time.
+ */
 export function guardGlobals(onChange: (message: string) => void): void {
   notify = onChange;
   const globals = globalThis as unknown as Readonly<Record<string, { readonly prototype: object } & object>>;
@@ -63,7 +67,7 @@ export function restoreGlobals(): void {
   checkPrototypes();
 }
 
-/** What of one object was changed; empty: nothing. */
+/** Names of changed properties of one object; empty if it is unchanged. */
 function restored({ name, object, isPrototype, keys, properties }: Kept): string {
   let changes = "";
   if (isPrototype) {

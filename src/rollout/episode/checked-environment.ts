@@ -177,7 +177,7 @@ function crossing<T>(
   };
   let value: unknown;
   let isPromise: boolean;
-  // What ran between the calls of an environment: a timer, a grader, another episode.
+  // Code that ran between the calls of an environment: a timer, a grader, another episode.
   restoreUnlessStuck();
   try {
     value = call();
@@ -188,7 +188,7 @@ function crossing<T>(
   return isPromise ? Promise.resolve(value).then(readSafely, fail) : readSafely(value);
 }
 
-/** What cannot be undone fails the call that notices it when its result is read. */
+/** A change that cannot be undone fails the call that notices it when its result is read. */
 function restoreUnlessStuck(): void {
   try {
     restoreGlobals();
