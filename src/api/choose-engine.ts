@@ -155,6 +155,11 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
 async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
   const { settings, model, servers } = parts;
   const { tokenizer, renderer } = model;
+  if (findPreset(settings.preset) === null && Object.keys(settings.samplingExtra).length > 0) {
+    throw new ConfigurationError(
+      'Cannot use --sampling-extra with engine "expert": it is a script and has no effect there; remove it, or name another engine.',
+    );
+  }
   const { createExpertEngine, createExpertSampler } = await import("../environments/bookshop/index.ts");
   const act = telecomWorlds.includes(settings.env)
     ? { act: (await import("../environments/tau2-bench/index.ts")).telecomExpertAction }

@@ -381,12 +381,15 @@ export async function importDefault(
   requireRegularSync(file);
   await hookModules();
   unguardGlobals();
-  return guarded(name, { ...options, file }, async () => {
-    const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
-    checkPrototypes();
+  try {
+    return await guarded(name, { ...options, file }, async () => {
+      const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+      checkPrototypes();
+      return module.default;
+    });
+  } finally {
     keepGlobals();
-    return module.default;
-  });
+  }
 }
 
 /** Turns a fault of the user's own code into an error with its place. */
@@ -411,9 +414,12 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   const exported =
     typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
   unguardGlobals();
-  const source = checkedSource(watchedSource(exported, limits), env);
-  keepGlobals();
-  return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+  try {
+    const source = checkedSource(watchedSource(exported, limits), env);
+    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+  } finally {
+    keepGlobals();
+  }
 }
 
 /**

@@ -31,7 +31,8 @@ export function anyNames<Item extends z.ZodType>(
     // It makes properties of the object's own.
     return Object.fromEntries(entries);
   };
-  return z.custom<Record<string, z.output<Item>>>(isPlainObject, error).transform(read);
+  const object = z.custom<Record<string, z.output<Item>>>(isPlainObject, error).meta({ type: "object" });
+  return object.transform(read);
 }
 
 /** An object literal or what a JSON reader returns, of any realm; not a list, and not an instance of a class. */

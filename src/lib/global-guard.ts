@@ -1,28 +1,25 @@
-// Guards the objects that all code shares against code of users: a name on `Object.prototype` that
-// every record would then have, or another `JSON.stringify`. `guardGlobals()` remembers them once a
-// user's module is loaded, and `restoreGlobals()` restores them whenever user code has run, so that
-// an episode never changes what later ones record. Not a sandbox: other globals stay changed, and a
-// function that our own code already holds is not checked.
+// Guards what every record passes through against code of users: a name on `Object.prototype` or
+// `Array.prototype` that all data would then have, or another `JSON.stringify`. `guardGlobals()`
+// remembers them once a user's module is loaded, and `restoreGlobals()` restores them whenever user
+// code has run, so that an episode never changes what later ones record. Not a sandbox: all other
+// globals are the user's to change (a fake clock, a seeded `Math.random`, polyfills).
 
-const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Reflect;
+const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty, setPrototypeOf } = Reflect;
 const { is } = Object;
 const text = String;
 
 type Kept = {
   readonly name: string;
   readonly object: object;
-  /** True if added properties are removed: those that all objects of a kind inherit. */
-  readonly isPrototype: boolean;
+  /** True if all added properties are removed, false if only those that a `for` loop would find. */
+  readonly isStrict: boolean;
   readonly keys: readonly PropertyKey[];
+  /** Without a prototype, so that a name on `Object.prototype` is not taken for a part of them. */
   readonly properties: readonly PropertyDescriptor[];
 };
 
-const prototypes = ["Object", "Function", "Array", "String", "Number", "Boolean", "BigInt", "RegExp", "Map", "Set", "WeakMap", "Promise", "Date", "Error", "Uint8Array", "Symbol"] as const; // prettier-ignore
-const withStatics = ["Object", "Array", "String", "Number", "Promise", "Date", "JSON", "Math", "Reflect"] as const;
-const names = [...new Set<string>([...prototypes, ...withStatics, "Proxy", "Uint32Array", "Float32Array", "Int32Array", "parseInt", "parseFloat", "isNaN", "setTimeout", "clearTimeout", "setInterval", "clearInterval", "setImmediate", "queueMicrotask", "structuredClone"])]; // prettier-ignore
-
 let kept: readonly Kept[] = [];
-let said = "";
+let reported = new Set<string>();
 let notify: (message: string) => void = () => undefined;
 
 /**
@@ -31,20 +28,19 @@ let notify: (message: string) => void = () => undefined;
  */
 export function guardGlobals(onChange: (message: string) => void): void {
   notify = onChange;
-  const globals = globalThis as unknown as Readonly<Record<string, { readonly prototype: object } & object>>;
-  const keep = (name: string, object: object, isPrototype: boolean, keys = ownKeys(object)): Kept => ({
-    name,
-    object,
-    isPrototype,
-    keys,
-    properties: keys.map((key) => getOwnPropertyDescriptor(object, key)!),
-  });
+  const keep = (name: string, object: object, isStrict: boolean): Kept => {
+    const keys = ownKeys(object);
+    const properties = keys.map((key) => {
+      const property = getOwnPropertyDescriptor(object, key)!;
+      setPrototypeOf(property, null);
+      return property;
+    });
+    return { name, object, isStrict, keys, properties };
+  };
   kept = [
-    keep("globalThis", globalThis, false, names.filter((name) => Object.hasOwn(globalThis, name))), // prettier-ignore
-    ...withStatics.map((name) => keep(name, globals[name]!, false)),
-    ...prototypes.map((name) => keep(`${name}.prototype`, globals[name]!.prototype, true)),
-    keep("the prototype of typed arrays", Object.getPrototypeOf(Uint8Array.prototype) as object, true),
-    keep("the prototype of iterators of arrays", Object.getPrototypeOf([][Symbol.iterator]()) as object, true),
+    keep("Object.prototype", Object.prototype, true),
+    keep("Array.prototype", Array.prototype, false),
+    keep("JSON", JSON, false),
   ];
 }
 
@@ -54,36 +50,43 @@ export function unguardGlobals(): void {
 }
 
 /**
- * Undoes what was changed. Throws a `TypeError` for a name that Object.prototype or Array.prototype has in spite of that. Loops by
- * index, since what iterates may have been replaced.
+ * Undoes changes. Throws a `TypeError` for a name that Object.prototype or Array.prototype has in
+ * spite of that. Loops by index, since iteration may have been replaced.
  */
 export function restoreGlobals(): void {
   let changes = "";
   for (let at = 0; at < kept.length; at++) changes += restored(kept[at]!);
-  if (changes !== "" && changes !== said) {
-    said = changes;
+  if (changes !== "" && !reported.has(changes)) {
+    reported = new Set([...reported, changes]);
     notify(`Code of a module changed ${changes.slice(2)}; it was changed back, since other episodes would see it.`);
   }
   checkPrototypes();
 }
 
 /** Names of changed properties of one object; empty if it is unchanged. */
-function restored({ name, object, isPrototype, keys, properties }: Kept): string {
+function restored({ name, object, isStrict, keys, properties }: Kept): string {
   let changes = "";
-  if (isPrototype) {
-    const now = ownKeys(object);
-    if (now.length !== keys.length)
-      for (let at = 0; at < now.length; at++)
-        if (!has(keys, now[at]!) && deleteProperty(object, now[at]!)) changes += `, ${name}.${text(now[at])}`;
+  const now = ownKeys(object);
+  for (let at = 0; at < now.length; at++) {
+    const key = now[at]!;
+    // An unchanged object has its keys in their places.
+    if (key === keys[at] || has(keys, key)) continue;
+    if (!isStrict && getOwnPropertyDescriptor(object, key)!.enumerable !== true) continue;
+    if (deleteProperty(object, key)) changes += `, ${name}.${text(key)}`;
   }
   for (let at = 0; at < keys.length; at++) {
     const before = properties[at]!;
-    const now = getOwnPropertyDescriptor(object, keys[at]!);
-    if (now !== undefined && is(now.value, before.value) && now.get === before.get && now.set === before.set) continue;
-    defineProperty(object, keys[at]!, before);
-    changes += `, ${name}.${text(keys[at])}`;
+    const found = getOwnPropertyDescriptor(object, keys[at]!);
+    if (found !== undefined && isSame(found, before)) continue;
+    if (defineProperty(object, keys[at]!, before)) changes += `, ${name}.${text(keys[at])}`;
   }
   return changes;
+}
+
+function isSame(now: PropertyDescriptor, before: PropertyDescriptor): boolean {
+  setPrototypeOf(now, null);
+  const isValue = is(now.value, before.value) && now.get === before.get && now.set === before.set;
+  return isValue && now.enumerable === before.enumerable;
 }
 
 function has(keys: readonly PropertyKey[], key: PropertyKey): boolean {

@@ -18,6 +18,7 @@ import {
 /** Tried first: several parsers read the same syntax. */
 const common = [
   "qwen25",
+  "hermes",
   "qwen3_coder",
   "glm47",
   "glm45",
@@ -41,9 +42,7 @@ const assumed = "qwen25";
 const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_list_start|>", "lfm2"],
   ["<|START_TEXT|>", "cohere_command4"],
-  ["<|START_ACTION|>", "cohere_command3"],
   ["<rfl:parameter ", "beam"],
-  ["<|tool_call|>", "granite"],
 ];
 
 /** Strings that only templates of one format write, for parsers that read the same call. */
@@ -178,7 +177,8 @@ const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["<rfl:parameter ", "beam"],
   ["<|channel|>analysis", "gpt-oss"],
   ["<|inner_suffix|>", "apertus2509"],
-  ["<|END_THINKING|>", "cohere_command4"],
+  // Earlier Command models frame their answers in another way, which this parser would drop.
+  ["<|START_TEXT|>", "cohere_command4"],
   ["<|content_thinking|>", "inkling"],
   ["</ifm|think>", "k2_horizon"],
   ["<|close|>think<|sep|>", "kimi_k3"],

@@ -4,7 +4,6 @@
 
 import type { EpisodeEvent } from "../../core/episode.ts";
 import { attribute, type AttributedError, type Boundary } from "../../core/failure.ts";
-import type { Turn } from "../../core/turn.ts";
 import { isSameValue } from "../../python-semantics/json/value.ts";
 import type { ActionSource, RequestedAction } from "./actions.ts";
 import { type Ending, isEnding } from "./ending.ts";
@@ -85,16 +84,16 @@ export class EpisodeEvents {
    * Begins the episode again in place of a replay: keeps and returns the turns of earlier
    * processes, and drops everything else.
    */
-  async restart(): Promise<readonly Turn[]> {
+  async restart(actions: Pick<ActionSource, "restart">): Promise<void> {
     const { resumeFrom } = this.#options;
     this.#recorded.drop();
     const before = resumeFrom.filter((event) => event.type === "turn");
     const turns = before.map(({ turn }) => turn);
+    actions.restart(turns);
     this.events.push(...before);
     // Earlier restarts are skipped, because the events whose usage they state are still recorded.
     const usage = episodeUsage({ events: resumeFrom.filter(({ type }) => type !== "restart") });
     await this.emit({ type: "restart", turns: turns.map(({ index }) => index), usage });
-    return turns;
   }
 
   /**

@@ -185,7 +185,7 @@ class EpisodeRun {
     if (begun !== null) return begun;
     const { failure } = this.#options;
     if (failure !== null) return { type: "ending", stopReason: "fault", failure };
-    if (this.#restarts) actions.restart(await this.#events.restart());
+    if (this.#restarts) await this.#events.restart(actions);
     const environment = await this.#steps.guard("environment", () => this.#open());
     this.#environment = environment;
     this.#merge(environment.info);
