@@ -381,15 +381,13 @@ export async function importDefault(
   requireRegularSync(file);
   await hookModules();
   unguardGlobals();
-  try {
-    return await guarded(name, { ...options, file }, async () => {
-      const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
-      checkPrototypes();
-      return module.default;
-    });
-  } finally {
+  return guarded(name, { ...options, file }, async () => {
+    const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+    checkPrototypes();
+    // Only a sound state is remembered: one with names on every object would be restored for ever.
     keepGlobals();
-  }
+    return module.default;
+  });
 }
 
 /** Turns a fault of the user's own code into an error with its place. */
@@ -414,12 +412,9 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   const exported =
     typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
   unguardGlobals();
-  try {
-    const source = checkedSource(watchedSource(exported, limits), env);
-    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
-  } finally {
-    keepGlobals();
-  }
+  const source = checkedSource(watchedSource(exported, limits), env);
+  keepGlobals();
+  return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
 }
 
 /**
