@@ -64,7 +64,7 @@ function agentModelOptions(
     (Object.keys(settings.templateKwargs).length > 0 ? ("templateKwargs" as const) : undefined);
   if (unread !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(unread)} with --${agentModel === null ? "agent-url" : "agent-model"}: a model behind an API needs no engine; leave one of both out.`,
+      `Cannot use --${keyOf(unread)} with --${agentModel === null ? "agent-url" : "agent-model"}: a model behind an API needs no engine; remove one of them.`,
     );
   }
   const unsent = ofSampling.find((name) => settings[name] !== defaultSampling[name]);
@@ -178,7 +178,7 @@ function checkAgentCommand(settings: RolloutSettings): void {
   ].find((flag) => flag !== null);
   if (unread === undefined) return;
   throw new ConfigurationError(
-    `Cannot use ${unread} with --agent-command: the program has a loop of its own, and nothing would read it; leave one of both out.`,
+    `Cannot use ${unread} with --agent-command: the program has a loop of its own, where it has no effect; remove one of them.`,
   );
 }
 

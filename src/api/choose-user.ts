@@ -75,7 +75,7 @@ async function displaysOf(
 function requireUsed(flag: string, isUsed: boolean, strategy: string): void {
   if (isUsed) return;
   throw new ConfigurationError(
-    `Cannot use ${flag} with strategy "${strategy}": nothing would read it; leave one of both out.`,
+    `Cannot use ${flag} with strategy "${strategy}": it has no effect there; remove one of them.`,
   );
 }
 

@@ -169,7 +169,7 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   }
   const { settings, surroundings, resume } = await readOptions(options);
   if (own.taskIds !== null && options.tasks !== undefined) {
-    throw new ConfigurationError("Cannot use --tasks and --task-ids together: leave one of both out.");
+    throw new ConfigurationError("Cannot use --tasks and --task-ids together: remove one of them.");
   }
   if (options.ranking !== undefined && options.ranking !== "off") {
     throw new ConfigurationError(

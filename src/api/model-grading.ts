@@ -97,7 +97,7 @@ function check(
   }
   if (ranking !== null && faultPolicy !== "keep") {
     throw new ConfigurationError(
-      `Cannot use --fault-policy ${faultPolicy} with a ranking: whether an episode failed is not known before its group is ranked; leave one of both out.`,
+      `Cannot use --fault-policy ${faultPolicy} with a ranking: whether an episode failed is not known before its group is ranked; remove one of them.`,
     );
   }
   const weights = [environmentWeight ?? 0, ...rubrics.map(({ weight }) => weight), ranking?.weight ?? 0];

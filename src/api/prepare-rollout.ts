@@ -104,7 +104,7 @@ export async function prepareRollout(
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(
-      `Cannot use --fault-policy ${requested.faultPolicy} with preset "${requested.preset}": a preset's samples are as they are; leave one of both out.`,
+      `Cannot use --fault-policy ${requested.faultPolicy} with preset "${requested.preset}": a preset's samples are as they are; remove one of them.`,
     );
   }
   if (preset !== null && resumes) {
@@ -175,12 +175,12 @@ async function prepareWith(
     groups === "outside" ? null : await chooseGrading(given, environment, { ...context, redact, groupSize });
   if (given.agentCommand !== null && grading !== null) {
     throw new ConfigurationError(
-      "Cannot grade by models with --agent-command: the program says its reward; leave one of both out.",
+      "Cannot grade by models with --agent-command: the program says its reward; remove one of them.",
     );
   }
   if (preset !== null && grading !== null) {
     throw new ConfigurationError(
-      `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; leave one of both out.`,
+      `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; remove one of them.`,
     );
   }
   const hasTokens = policy.engine !== null && policy.engine !== "none";

@@ -62,13 +62,13 @@ export function checkProcesses(settings: RolloutSettings, parts: GivenParts | un
   }
   if (settings.queue !== null && settings.processes !== 1) {
     throw new ConfigurationError(
-      "Cannot use --queue with --processes: the workers of the queue run the episodes; leave one of both out.",
+      "Cannot use --queue with --processes: the workers of the queue run the episodes; remove one of them.",
     );
   }
   const name = ofOneProcess.find((one) => settings[one] !== null) ?? (settings.user === "human" ? "user" : null);
   if (name !== null) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(name)} with ${settings.queue === null ? `--processes ${settings.processes}` : "--queue"}: it belongs to one process; leave one of both out.`,
+      `Cannot use --${keyOf(name)} with ${settings.queue === null ? `--processes ${settings.processes}` : "--queue"}: it belongs to one process; remove one of them.`,
     );
   }
 }

@@ -316,7 +316,7 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   if (settings.fromExpert !== null && (base.model !== null || settings.algorithm === "sft")) {
     const other = base.model === null ? "--algorithm sft" : "--model";
     throw new ConfigurationError(
-      `Cannot use --from-expert with ${other}: it makes a model of its own and then learns from rewards; leave one of both out.`,
+      `Cannot use --from-expert with ${other}: it makes a model of its own and then learns from rewards; remove one of them.`,
     );
   }
   const out = base.out ?? newFolder(`${base.env}-train`, surroundings.cwd);

@@ -91,7 +91,7 @@ describe("eval", () => {
   it.each([
     [["--task-ids", "x"], 'ids like "bookshop:train:0"'],
     [["--task-ids", "99999999"], "correct --task-ids"],
-    [["--task-ids", "1", "--tasks", "1"], "leave one of both out"],
+    [["--task-ids", "1", "--tasks", "1"], "remove one of them"],
     [["--trials", "0"], "Cannot use --trials"],
     [["--pass-k", "two"], "Cannot use --pass-k"],
     [["--pass-k", "3", "--trials", "2"], "give --trials 3"],

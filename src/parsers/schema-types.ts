@@ -1,8 +1,17 @@
-// The JSON types that a schema allows, for formats that convert the text of an argument to the
-// first type that it fits: references, unions and keywords that imply a type count, as in SGLang.
+// The JSON types that a schema allows, and a text as a value of one of them, for formats that convert
+// the text of an argument to the first type that it fits: references, unions and keywords that imply
+// a type count, as in SGLang.
 
-import { isTruthy } from "../python-semantics/index.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
+import {
+  integerOf,
+  isTruthy,
+  PythonError,
+  pythonFloat,
+  pythonInt,
+  pythonLower,
+  pythonStrip,
+} from "../python-semantics/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { valueType } from "./typed-text.ts";
 
 const jsonTypes = ["string", "number", "integer", "boolean", "array", "object", "null"];
@@ -115,7 +124,7 @@ function sharedTypes(parts: readonly (readonly string[])[]): readonly string[] {
 }
 
 /** The types that a schema names, in its order; unions count, and "nullable" is null. */
-function declaredTypes(schema: JsonValue): readonly string[] {
+export function declaredTypes(schema: JsonValue): readonly string[] {
   if (!(schema instanceof Map)) return [];
   const declared = schema.get("type");
   const types = (Array.isArray(declared) ? declared : [declared]).filter((type) => typeof type === "string");
@@ -125,4 +134,41 @@ function declaredTypes(schema: JsonValue): readonly string[] {
   }
   if (isTruthy(schema.get("nullable") ?? false) && !types.includes("null")) types.push("null");
   return types;
+}
+
+/** The text as a value of a type; `undefined` if it is not one. Throws what Python and its JSON reader raise. */
+export function readAsType(text: string, type: string): JsonValue | undefined {
+  switch (type) {
+    case "integer":
+      return integerIn(text);
+    case "number": {
+      const { value } = pythonFloat(text);
+      if (!Number.isFinite(value)) return undefined;
+      return Number.isInteger(value) && !text.includes(".") ? integerOf(value) : new JsonFloat(value);
+    }
+    case "boolean": {
+      const word = pythonLower(pythonStrip(text));
+      return ["true", "1"].includes(word) ? true : ["false", "0"].includes(word) ? false : undefined;
+    }
+    case "null":
+      return ["null", "None"].includes(pythonStrip(text)) ? null : undefined;
+    case "object":
+    case "array": {
+      const value = parseJson(text);
+      return (type === "object" ? value instanceof Map : Array.isArray(value)) ? value : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Whole numbers that are written as floats count, too. */
+function integerIn(text: string): JsonValue | undefined {
+  try {
+    return pythonInt(text);
+  } catch (error) {
+    if (!(error instanceof PythonError)) throw error;
+  }
+  const { value } = pythonFloat(text);
+  return Number.isInteger(value) ? integerOf(value) : undefined;
 }

@@ -2,6 +2,7 @@
 // task-by-task comparison of runs. Pure functions of numbers, which also run in a browser.
 
 export {
+  agreementLimits,
   commonTrials,
   differenceInterval,
   type Interval,
@@ -27,4 +28,3 @@ export {
   type RowChange,
   type TaskInRun,
 } from "./comparison.ts";
-export { agreementLimits } from "./agreement.ts";

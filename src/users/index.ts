@@ -19,6 +19,7 @@ export {
   type ScriptedUserSource,
   type UserStep,
 } from "./scripted-user.ts";
-export { selectUser, type SelectUserOptions, userNames } from "./select-user.ts";
+export { type SelectUserOptions, userNames } from "./on-demand.ts";
+export { selectUser } from "./select-user.ts";
 export { taskUser, type TaskUserOptions } from "./task-user.ts";
 export { stopMarker, type UserFailureCode } from "./conversation.ts";

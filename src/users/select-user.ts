@@ -1,53 +1,31 @@
-// Chooses a user by its name, for composition roots: flags and configuration files hold names.
+// Chooses a user by its name without waiting, with all users loaded: for programs. A rollout loads one, by
+// `on-demand.ts`.
 
-import { ConfigurationError, type UserSource } from "../core/index.ts";
+import type { UserSource } from "../core/index.ts";
 import { agendaUser } from "./agenda.ts";
-import { humanUser, type HumanUserOptions } from "./human-user.ts";
-import { llmUser, type ModelUserOptions, reactUser, reflectionUser, verifyUser } from "./model-user.ts";
-import { replayingUser, type UserExchange } from "./recording-user.ts";
-import { scriptedUsers, type UserStep } from "./scripted-user.ts";
+import { humanUser } from "./human-user.ts";
+import { llmUser, reactUser, reflectionUser, verifyUser } from "./model-user.ts";
+import { knownUser, required, type SelectUserOptions, type UserName } from "./on-demand.ts";
+import { replayingUser } from "./recording-user.ts";
+import { scriptedUsers } from "./scripted-user.ts";
 import { taskUser } from "./task-user.ts";
-import { remedyFor } from "../lib/nearest.ts";
 
-/** Options of all users; only those of the chosen user are read. */
-export type SelectUserOptions = {
-  /** Settings of "llm", "react", "verify" and "reflection". */
-  readonly model?: ModelUserOptions;
-  /** Settings of "human". */
-  readonly human?: HumanUserOptions;
-  /** Lines of "scripted"; every episode gets the same lines. */
-  readonly lines?: readonly UserStep[];
-  /** Exchanges of "replay". */
-  readonly exchanges?: readonly UserExchange[];
-};
-
-const makers: Readonly<Record<string, (options: SelectUserOptions) => UserSource>> = {
+const makers: Readonly<Record<UserName, (options: SelectUserOptions) => UserSource>> = {
   agenda: () => agendaUser(),
   llm: ({ model = {} }) => llmUser(model),
   react: ({ model = {} }) => reactUser(model),
   verify: ({ model = {} }) => verifyUser(model),
   reflection: ({ model = {} }) => reflectionUser(model),
   human: ({ human }) => humanUser(human),
-  scripted: ({ lines }) => scriptedUsers(required("scripted", "lines", lines)),
+  scripted: (options) => scriptedUsers(required(options, "scripted", "lines")),
   task: () => taskUser(),
-  replay: ({ exchanges }) => replayingUser(required("replay", "exchanges", exchanges)),
+  replay: (options) => replayingUser(required(options, "replay", "exchanges")),
 };
-
-export const userNames: readonly string[] = Object.keys(makers);
 
 /**
  * The user of a name. Throws a `ConfigurationError` that lists the names, or names the missing
  * setting of the chosen user.
  */
 export function selectUser(name: string, options: SelectUserOptions = {}): UserSource {
-  const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
-  if (make !== undefined) return make(options);
-  throw new ConfigurationError(
-    `Cannot select user "${name}": there is none of that name; ${remedyFor(name, userNames)}`,
-  );
-}
-
-function required<T>(user: string, option: string, value: T | undefined): T {
-  if (value !== undefined) return value;
-  throw new ConfigurationError(`Cannot make user "${user}": it has no ${option}; give them in the option "${option}".`);
+  return makers[knownUser(name)](options);
 }

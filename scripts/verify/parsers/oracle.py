@@ -88,15 +88,21 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-def enter(folder):
+def bare_packages(folder, names):
+    """Packages without their own __init__, parents first, so that their modules load and nothing else does."""
     sys.path.insert(0, folder)
-    for name in BARE:
+    for name in names:
         package = types.ModuleType(name)
         package.__path__ = [os.path.join(folder, *name.split("."))]
         sys.modules[name] = package
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], child, package)
+        yield name, package
+
+
+def enter(folder):
+    for name, package in bare_packages(folder, BARE):
         if name == "sglang.srt.utils":
             package.__getattr__ = lambda attribute: inert(attribute)
     import transformers  # noqa: F401 - before the stand-ins, so that it does not take torch for installed

@@ -58,14 +58,7 @@ def enter(folder):
     import transformers  # before the stand-ins, so that it does not take torch for installed
 
     transformers.PreTrainedTokenizerBase
-    sys.path.insert(0, folder)
-    for name in BARE:
-        package = types.ModuleType(name)
-        package.__path__ = [os.path.join(folder, *name.split("."))]
-        sys.modules[name] = package
-        parent, _, child = name.rpartition(".")
-        if parent:
-            setattr(sys.modules[parent], child, package)
+    for _, package in oracle.bare_packages(folder, BARE):
         package.random_uuid = lambda: "0"
     protocol = sys.modules[PROTOCOL] = types.ModuleType(PROTOCOL)
     protocol.__getattr__ = lambda name: oracle.inert(name)

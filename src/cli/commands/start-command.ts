@@ -152,7 +152,7 @@ function checkEngine(engine: string, { expertNoise }: StartFlags): void {
   }
   if (engine === "embedded" && expertNoise !== undefined) {
     throw new ConfigurationError(
-      'Cannot use --expert-noise with engine "embedded": the expert does not run; leave one of both out.',
+      'Cannot use --expert-noise with engine "embedded": the expert does not run; remove one of them.',
     );
   }
 }

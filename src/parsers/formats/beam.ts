@@ -1,17 +1,10 @@
 // Beam: Harmony's channels with calls in XML. An unclosed call is dropped. Values are converted to
 // the types in the tool's schema where possible.
 
-import { dumpJson, JsonFloat, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import {
-  integerOf,
-  pythonFloat,
-  pythonInt,
-  pythonLower,
-  pythonStrip,
-  unlessRaised,
-} from "../../python-semantics/index.ts";
+import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { pythonInt, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
 import { type ReasoningParser, silentStep } from "../reasoning-parser.ts";
-import { parameterTypes } from "../schema-types.ts";
+import { parameterTypes, readAsType } from "../schema-types.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { declaredParameters, type ToolCallScan } from "../tool-call-scan.ts";
 import { valueType } from "../typed-text.ts";
@@ -171,31 +164,10 @@ function typedText(text: string, types: readonly string[]): JsonValue {
   return text;
 }
 
+/** A number without a fraction is read as an integer of any size. */
 function asType(text: string, type: string): JsonValue | undefined {
-  const word = pythonLower(pythonStrip(text));
-  switch (type) {
-    case "integer":
-    case "number": {
-      const integer = unlessRaised(["ValueError"], () => pythonInt(text));
-      if (integer !== undefined) return integer;
-      const { value } = pythonFloat(text);
-      if (!Number.isFinite(value)) return undefined;
-      const isWhole = Number.isInteger(value);
-      if (type === "integer") return isWhole ? integerOf(value) : undefined;
-      return isWhole && !text.includes(".") ? integerOf(value) : new JsonFloat(value);
-    }
-    case "boolean":
-      return ["true", "1"].includes(word) ? true : ["false", "0"].includes(word) ? false : undefined;
-    case "null":
-      return ["null", "None"].includes(pythonStrip(text)) ? null : undefined;
-    case "object":
-    case "array": {
-      const value = parseJson(text);
-      return valueType(value) === type ? value : undefined;
-    }
-    default:
-      return undefined;
-  }
+  const integer = type === "number" ? unlessRaised(["ValueError"], () => pythonInt(text)) : undefined;
+  return integer ?? readAsType(text, type);
 }
 
 /** Text outside of messages is not shown; calls stay as the model wrote them. */

@@ -2,6 +2,7 @@
 // transform that puts a value and the named groups around it into the shape of a message.
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { isTruthy } from "../../python-semantics/operations.ts";
 import { pythonFloat, pythonInt } from "../../python-semantics/number-text.ts";
 import { PythonError } from "../../python-semantics/errors.ts";
 import { pythonLower, pythonStrip } from "../../python-semantics/strings.ts";
@@ -217,11 +218,4 @@ export function applyTransform(transform: JsonValue, scope: ReadonlyMap<string, 
 
 function asList(value: JsonValue | undefined): readonly JsonValue[] {
   return Array.isArray(value) ? value : [];
-}
-
-/** Truth of a JSON value in a Python condition. */
-export function isTruthy(value: JsonValue): boolean {
-  if (Array.isArray(value)) return value.length > 0;
-  if (value instanceof Map) return value.size > 0;
-  return typeof value === "object" && value !== null ? value.value !== 0 : Boolean(value);
 }

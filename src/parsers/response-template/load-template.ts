@@ -2,8 +2,9 @@
 
 import { UnreadPatternError } from "../../lib/parse-pattern.ts";
 import { dumpJson, fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { isTruthy } from "../../python-semantics/operations.ts";
 import { verbatim } from "../../python-semantics/strings.ts";
-import { contentParsers, isTruthy, mixedPlaceholder } from "./content.ts";
+import { contentParsers, mixedPlaceholder } from "./content.ts";
 import { ResponseTemplateError } from "./errors.ts";
 import { PythonPattern } from "./python-pattern.ts";
 

@@ -2,18 +2,11 @@
 // transformers' `parse_response` and `ResponseParser` (5.24) do.
 
 import { type Tool, toolParameters } from "../../core/index.ts";
-import {
-  cloneJson,
-  JsonFloat,
-  type JsonObject,
-  type JsonValue,
-  JsonSyntaxError,
-  parseJson,
-} from "../../python-semantics/json/index.ts";
+import { cloneJson, type JsonObject, type JsonValue, JsonSyntaxError } from "../../python-semantics/json/index.ts";
 import { PythonError } from "../../python-semantics/errors.ts";
-import { integerOf, pythonFloat, pythonInt } from "../../python-semantics/number-text.ts";
-import { pythonLower, pythonStrip } from "../../python-semantics/strings.ts";
-import { applyTransform, contentParsers, isTruthy, verbatimParsers } from "./content.ts";
+import { isTruthy } from "../../python-semantics/operations.ts";
+import { declaredTypes, readAsType } from "../schema-types.ts";
+import { applyTransform, contentParsers, verbatimParsers } from "./content.ts";
 import { ResponseParseError } from "./errors.ts";
 import type { Anchor, ResponseTemplate, TemplateField } from "./load-template.ts";
 import type { PatternMatch, PythonPattern } from "./python-pattern.ts";
@@ -273,7 +266,7 @@ export class ResponseParser {
     const properties = typeof name === "string" ? this.#properties.get(name) : undefined;
     if (properties === undefined || !(args instanceof Map)) return value;
     for (const [key, argument] of args) {
-      const types = typesOf(properties.get(key) ?? null);
+      const types = declaredTypes(properties.get(key) ?? null);
       if (types.length === 0) continue;
       if (typeof argument === "string") args.set(key, typedText(argument, types));
       else if (Array.isArray(argument) && !types.includes("array")) {
@@ -325,24 +318,11 @@ function valueOf(body: string, field: TemplateField, captures: ReadonlyMap<strin
   });
 }
 
-/** The types of a schema, in its order; unions count, and "nullable" is null. */
-function typesOf(schema: JsonValue): readonly string[] {
-  if (!(schema instanceof Map)) return [];
-  const declared = schema.get("type");
-  const types = (Array.isArray(declared) ? declared : [declared]).filter((type) => typeof type === "string");
-  for (const union of ["anyOf", "oneOf"]) {
-    const choices = schema.get(union);
-    if (Array.isArray(choices)) types.push(...choices.flatMap(typesOf));
-  }
-  if (isTruthy(schema.get("nullable") ?? false) && !types.includes("null")) types.push("null");
-  return types;
-}
-
 /** Converts a text to the first of the types that it fits; unchanged if none fits. */
 function typedText(text: string, types: readonly string[]): JsonValue {
   for (const type of types) {
     try {
-      const value = asType(text, type);
+      const value = readAsType(text, type);
       if (value !== undefined) return value;
     } catch (error) {
       if (error instanceof PythonError && error.pythonType === "ValueError") continue;
@@ -351,40 +331,4 @@ function typedText(text: string, types: readonly string[]): JsonValue {
     }
   }
   return text;
-}
-
-function asType(text: string, type: string): JsonValue | undefined {
-  switch (type) {
-    case "integer":
-      return integerIn(text);
-    case "number": {
-      const { value } = pythonFloat(text);
-      if (!Number.isFinite(value)) return undefined;
-      return Number.isInteger(value) && !text.includes(".") ? integerOf(value) : new JsonFloat(value);
-    }
-    case "boolean": {
-      const word = pythonLower(pythonStrip(text));
-      return ["true", "1"].includes(word) ? true : ["false", "0"].includes(word) ? false : undefined;
-    }
-    case "null":
-      return ["null", "None"].includes(pythonStrip(text)) ? null : undefined;
-    case "object":
-    case "array": {
-      const value = parseJson(text);
-      return (type === "object" ? value instanceof Map : Array.isArray(value)) ? value : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
-
-/** Whole numbers that are written as floats count, too. */
-function integerIn(text: string): JsonValue | undefined {
-  try {
-    return pythonInt(text);
-  } catch (error) {
-    if (!(error instanceof PythonError)) throw error;
-  }
-  const { value } = pythonFloat(text);
-  return Number.isInteger(value) ? integerOf(value) : undefined;
 }
