@@ -157,7 +157,7 @@ async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
   const { tokenizer, renderer } = model;
   if (findPreset(settings.preset) === null && Object.keys(settings.samplingExtra).length > 0) {
     throw new ConfigurationError(
-      'Cannot use --sampling-extra with engine "expert": it is a script and has no effect there; remove it, or name another engine.',
+      'Cannot use --sampling-extra with engine "expert": the expert is a script that reads no sampling parameters; remove it, or name another engine.',
     );
   }
   const { createExpertEngine, createExpertSampler } = await import("../environments/bookshop/index.ts");

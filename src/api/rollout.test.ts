@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -52,6 +52,9 @@ it("takes environment, engine, user and filters as values", async () => {
 it("refuses what does not fit before a folder is made, and stops at a signal", async () => {
   await expect(rollout({ groupSize: 0, cwd })).rejects.toThrow("Cannot use --group-size: it is 0, a whole number");
   await expect(planRollout({ env: "bookshpo", cwd })).rejects.toThrow('did you mean "bookshop"?');
+  const unread = rollout({ engine: "expert", samplingExtra: { min_new_tokens: 2 }, tasks: "0", out: "none", cwd });
+  await expect(unread).rejects.toThrow('Cannot use --sampling-extra with engine "expert"');
+  await expect(stat(join(cwd, "none"))).rejects.toThrow("ENOENT");
   const drain = AbortSignal.abort();
   const result = rollout({ engine: "expert", tasks: "0-3", out: "run", cwd, drain });
   await expect(result).resolves.toMatchObject({ status: "interrupted", totals: { episodesStarted: 0 } });

@@ -92,6 +92,8 @@ describe("schema", () => {
       { "max-turns": { a: 1 } },
       { engine: "other" },
       { quiet: 3 },
+      { "sampling-extra": [1] },
+      { "template-kwargs": 5 },
       [],
       { "api-key": "x" },
     ]) {

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
+import { restoreGlobals } from "../lib/global-guard.ts";
 import { createTestCli } from "./cli.test-helper.ts";
 
 const bookshop = pathToFileURL(join(import.meta.dirname, "../../dist/environments/bookshop/index.js")).href;
@@ -93,5 +94,8 @@ describe("names that every object has", () => {
         Reflect.deleteProperty(Array.prototype, name);
       }
     }
+    // A world that was refused leaves nothing to be restored in later episodes.
+    restoreGlobals();
+    expect([Object.keys(Object.prototype), Object.keys(Array.prototype)]).toEqual([[], []]);
   });
 });

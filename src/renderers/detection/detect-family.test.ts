@@ -297,6 +297,24 @@ describe("familyFromTemplate()", () => {
     expect(() => familyFromTemplate({ tokenizer, chatTemplate, reasoningParser: "gpt-9" })).toThrow(ConfigurationError);
   });
 
+  test("reads calls on one line by the parser that most models of this syntax have", () => {
+    const calls = `{% for c in m.tool_calls %}{{ '<tool_call>' + (c.function | tojson) + '</tool_call>' }}{% endfor %}`;
+    const chatTemplate =
+      `{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}` +
+      `{% if m.tool_calls %}${calls}{% else %}{{ m.content }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}` +
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+    expect(familyFromTemplate({ tokenizer, chatTemplate })).toMatchObject({
+      toolCallParser: "hermes",
+      toolCallBasis: "written",
+    });
+  });
+
+  test("takes no parser that would drop the answers of a model", () => {
+    const framed = (answer: string) => `${chatMl}{# <|START_THINKING|> <|END_THINKING|> <|START_${answer}|> #}`;
+    expect(familyFromTemplate({ tokenizer, chatTemplate: framed("TEXT") }).reasoningParser).toBe("cohere_command4");
+    expect(familyFromTemplate({ tokenizer, chatTemplate: framed("RESPONSE") }).reasoningParser).toBe(null);
+  });
+
   test("gives an empty list of tools to a template that cannot do without", () => {
     const looping = `{% for t in tools %}{{ t.function.name }}{% endfor %}${chatMl}`;
     expect(familyFromTemplate({ tokenizer, chatTemplate: looping }).noTools).toEqual([]);

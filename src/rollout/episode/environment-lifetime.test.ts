@@ -269,6 +269,20 @@ describe("an environment that cannot be replayed", () => {
     return { episode, emitted, model };
   };
 
+  it("keeps events and trajectory alike when the restart cannot be recorded", async () => {
+    const { events } = episodeFromJson(parseJson(episodeLine(await whole())), "here");
+    const { parts } = world(script, lines);
+    const onEvent = (): never => {
+      throw new Error("the disk is full");
+    };
+    const options = { clock: instantClock(), seedTurns: true, resumeFrom: events, onEvent };
+    const episode = await runEpisode(task, { ...parts, environment: restarting() }, options);
+    expect(episode.failure).toMatchObject({ boundary: "store" });
+    const turns = episode.events.flatMap((event) => (event.type === "turn" ? [event.turn.index] : []));
+    expect(turns.length).toBeGreaterThan(0);
+    expect(episode.trajectory.turns.map(({ index }) => index)).toEqual(turns);
+  });
+
   it("is begun again wherever it was cut, and what was sampled before is dropped by its reason", async () => {
     const first = await whole();
     const { events } = episodeFromJson(parseJson(episodeLine(first)), "here");
