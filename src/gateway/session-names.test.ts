@@ -7,7 +7,20 @@ import { openWorld, post } from "./gateway-world.test-helper.ts";
 import { sessionName } from "./session-names.ts";
 
 const names = [
-  ...["s1", "x", "run-12", "codex", "Claude", "weather-17", "task_3.attempt-2", "agent-a1", "GSM8", "EMPTY", "dummy"],
+  ...[
+    "s1",
+    "x",
+    "run-12",
+    "codex",
+    "Claude",
+    "weather-17",
+    "task_3.attempt-2",
+    "agent-a1",
+    "GSM8",
+    "EMPTY",
+    "dummy",
+    "conversation12",
+  ],
   ...["run-20261126-101500", "openai-agents-chat", "recommendations-4", "not-needed", "my.session", "worker3-s0042"],
 ];
 
@@ -56,6 +69,12 @@ describe("sessionName()", () => {
       const key = make();
       const hash = createHash("sha256").update(key).digest("hex");
       expect(sessionName(key)).toBe(`session-${hash.slice(0, 12)}`);
+    }
+  });
+
+  it("is the hash of a key that happens to be letters before digits", () => {
+    for (const key of ["AKIADHPYDHKTYYI73655", "ASIAABCDEFGHIJK22222", "abcdefghijklmno12345", "Abcdefghijk345"]) {
+      expect(sessionName(key)).toMatch(/^session-[0-9a-f]{12}$/);
     }
   });
 

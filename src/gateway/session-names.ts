@@ -5,11 +5,13 @@
 
 import { hash } from "node:crypto";
 
+/** Lower or upper case, or capitalized. */
+const letters = (most: number): string => `(?:[a-z]{1,${most}}|[A-Z]{1,${most}}|[A-Z][a-z]{1,${most - 1}})`;
 /**
- * Lower or upper case, or capitalized, at most fifteen letters, then optional digits: random keys
- * do not have this form.
+ * Letters, then optional digits, at most 17 characters: shorter than any key of a provider, so that
+ * no random key has this form by chance (an AWS key id has 20, often letters before digits).
  */
-const word = "(?:[a-z]{1,15}|[A-Z]{1,15}|[A-Z][a-z]{1,14})\\d{0,5}";
+const word = `(?:${letters(15)}\\d{0,2}|${letters(10)}\\d{3,5})`;
 /**
  * Names made of words and numbers with single separators: "s1", "codex", "weather-17",
  * "run_2026.11.25-a3".
