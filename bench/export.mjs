@@ -64,7 +64,7 @@ function makeEpisode(group, sampleIndex) {
       : { role, content: "x".repeat(200) },
   );
   const action = { text: "words", reasoning: null, content: "words", toolCalls: [], problems: [], isTerminated: true };
-  const decision = { type: "say", problems: [], words: "words" };
+  const decision = { type: "say", problems: [], content: "words" };
   const events = turns.flatMap((one) => [
     { type: "turn", turn: one, attempts: [], usage: {}, durationMs: 1 },
     { type: "decision", turn: one.index, action, decision },

@@ -21,7 +21,7 @@ function playAll(source, tasks) {
   let rewards = 0;
   for (const { task, actions, outputs } of tasks) {
     const environment = source.open(task);
-    for (const output of outputs) environment.hear?.(output);
+    for (const output of outputs) environment.receiveUtterance?.(output);
     for (const { name, kwargs } of actions) void environment.call({ name, arguments: kwargs });
     rewards += environment.grade({ outcome: "completed" }).reward;
   }

@@ -13,12 +13,12 @@ it("the library desk pays for the right renewal and for nothing else", async () 
     [0, 1].map(async (index) => {
       const environment = libraryDesk.open(tasks.task(index));
       await environment.call(renew(index === 0 ? "L-17" : "L-18"));
-      await environment.hear("Done.");
+      await environment.receiveUtterance("Done.");
       return (await environment.grade({ outcome: "completed" })).reward;
     }),
   );
   expect(rewards).toEqual([1, 1]);
   const idle = libraryDesk.open(tasks.task(0));
-  await idle.hear("Done.");
+  await idle.receiveUtterance("Done.");
   expect(await idle.grade({ outcome: "completed" })).toMatchObject({ reward: 0 });
 });

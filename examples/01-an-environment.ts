@@ -20,7 +20,7 @@ const reader = (loan: string, title: string) => ({
     {
       name: "renew",
       requests: [`I would like to keep "${title}" a little longer.`],
-      slots: [{ name: "loan", askedBy: ["loan number"], answers: [`It is ${loan}.`] }],
+      slots: [{ name: "loan", phrases: ["loan number"], answers: [`It is ${loan}.`] }],
       confirmation: { mustName: [[loan, title]], corrections: [`No, I mean "${title}".`] },
       secondThought: null,
       settledBy: ["renewed", "cannot be renewed"],
@@ -93,7 +93,7 @@ async function play(): Promise<void> {
       const { text } = await desk.call({ name: step, arguments: new Map([["loan", "L-17"]]) });
       console.log(`call        ${step} {"loan": "L-17"}\nresult      ${text}`);
     } else {
-      await desk.hear(step);
+      await desk.receiveUtterance(step);
       console.log(`agent       ${step}\nuser        ${(await user.reply(step)).text}`);
     }
   }

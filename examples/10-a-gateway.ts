@@ -49,7 +49,7 @@ for (let turn = 0, isOver = false; turn < 12 && !isOver; turn++) {
   if (message.content) console.log(`agent   ${message.content}`);
   const [call] = message.tool_calls ?? [];
   if (call === undefined) {
-    await shop.hear(message.content ?? "");
+    await shop.receiveUtterance(message.content ?? "");
     const heard = await user.reply(message.content ?? "");
     said = heard.text;
     console.log(`user    ${said}`);

@@ -39,7 +39,7 @@ async function play({ key = TRAINABLE_AGENTS_SESSION, split = "train", index, se
       if (result.endsEpisode) return world.grade({ outcome: "completed" });
       messages.push({ role: "tool", tool_call_id: call.id, content: result.text });
     } else {
-      await world.hear(message.content ?? "");
+      await world.receiveUtterance(message.content ?? "");
       const heard = await user.reply(message.content ?? "");
       if (heard.type === "hang-up") return world.grade({ outcome: "completed" });
       messages.push({ role: "user", content: heard.text });

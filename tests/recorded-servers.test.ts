@@ -108,7 +108,7 @@ const servers: Readonly<Record<string, Server>> = {
         sampler: engine.sampler,
         model: folder,
         scaleOut: false,
-        tellsCachedTokens: false,
+        reportsCachedTokens: false,
         tokenizer,
         endTokenIds: [endTokenId],
         contextLength: 2048,

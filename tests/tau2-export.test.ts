@@ -35,7 +35,7 @@ class MockTools(ToolKitBase):
 const files = new Map([...smallCheckout, ["src/tau2/domains/mock/tools.py", tools]]);
 
 const paid = { modelCalls: 1, inputTokens: 30, outputTokens: 4, cost: 0.25 };
-const line = (type: "words" | "hang-up", text: string): UserLine => ({ type, text, usage: paid });
+const line = (type: "utterance" | "hang-up", text: string): UserLine => ({ type, text, usage: paid });
 
 /** A scripted agent: creates a task that is not in the solution if `busy`, then says one word. */
 function agentOf(busy: boolean): ChatAgent {
@@ -59,7 +59,7 @@ const play = (folder: string, name: string, { busy = true, ...options }: Rollout
     groupSize: 2,
     out: join(folder, name),
     agentModel: agentOf(busy),
-    user: scriptedUsers([line("words", "Hello."), line("hang-up", "Bye. ###STOP###")]),
+    user: scriptedUsers([line("utterance", "Hello."), line("hang-up", "Bye. ###STOP###")]),
     ...options,
   });
 

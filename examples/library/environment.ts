@@ -107,8 +107,8 @@ function makeTask(split: Split, number: number) {
     fine: [`No, I am ${reader} and owe $${fine}.`],
   }[kind];
   const slots = [
-    { name: "loan", askedBy: ["which loan", "loan number"], answers: [`It is ${loan}.`, `${loan}.`] },
-    { name: "reader", askedBy: ["reader number"], answers: [`I am ${reader}.`, `${reader}.`] },
+    { name: "loan", phrases: ["which loan", "loan number"], answers: [`It is ${loan}.`, `${loan}.`] },
+    { name: "reader", phrases: ["reader number"], answers: [`I am ${reader}.`, `${reader}.`] },
   ];
   return {
     state: { ...state, goal: { after: recordsOf(after), told } },

@@ -29,12 +29,12 @@ async function loadBooking(desk: Desk, id: string, signal: AbortSignal): Promise
 /** A visitor who requests another day, gives the number when asked, and says yes only to that day. */
 const visitor = (booking: string, day: string) => ({
   greetings: ["Hello.", "Good morning."],
-  slots: [{ name: "booking", askedBy: ["booking", "number"], answers: [`My booking is ${booking}.`] }],
+  slots: [{ name: "booking", phrases: ["booking", "number"], answers: [`My booking is ${booking}.`] }],
   goals: [
     {
       name: "move",
       requests: [`Could we take our tour on ${day} instead?`],
-      slots: [{ name: "day", askedBy: ["which day", "what day"], answers: [`On ${day}, please.`] }],
+      slots: [{ name: "day", phrases: ["which day", "what day"], answers: [`On ${day}, please.`] }],
       confirmation: { mustName: [[booking], [day]], corrections: [`No: ${booking}, to ${day}.`] },
       secondThought: null,
       settledBy: ["moved", "full", "already"],

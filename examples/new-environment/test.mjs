@@ -19,7 +19,7 @@ async function play(split, index, { calls, says }) {
   const source = await loadEnvironmentSource({ env });
   const world = await source.open(source.taskset(split).task(index));
   for (const [name, args] of calls) await world.call({ name, arguments: new Map(Object.entries(args)) });
-  await world.hear(says);
+  await world.receiveUtterance(says);
   const { reward } = await world.grade({ outcome: "completed" });
   await world.close?.();
   return reward;

@@ -1,4 +1,5 @@
-// `npm run check -- words`: private words in public text: exported identifiers, flags and help,
+// `npm run check -- words`: private words in public text: exported identifiers, members of exported
+// types, flags and help,
 // texts of the service's OpenAPI document, headings of docs. Comments and prose are for review. The
 // field's terms are in CONTRIBUTING.md.
 
@@ -50,6 +51,9 @@ export const refused = {
   "laid to": "attributed to",
 };
 
+/** Words that are also refused as names of members of exported types. */
+const memberWords = /\b(?:hear|heard|hears|spoken|speaks)\b/;
+
 /** The bookshop is a night desk and uses that word. */
 const exempt = /^environments\/bookshop\//;
 
@@ -66,6 +70,12 @@ export async function checkWords() {
   for (const [file, text] of readSources("src", ".ts")) {
     if (isTest(file) || exempt.test(file)) continue;
     for (const name of exportedNames(file, text)) look(`src/${file}: the export ${name}`, splitName(name));
+    for (const name of memberNames(file, text)) {
+      look(`src/${file}: the member ${name}`, splitName(name));
+      const [word] = memberWords.exec(splitName(name).toLowerCase()) ?? [];
+      if (word !== undefined)
+        problems.push(`src/${file}: the member ${name} says "${word}": utterance, lines, supports.`);
+    }
     if (!file.startsWith("service/")) continue;
     for (const [, said = ""] of text.matchAll(/(?:summary|description):\s*["`]([^"`]*)["`]/g))
       look(`src/${file}`, said);
@@ -108,6 +118,33 @@ function exportedNames(file, text) {
       entries.map(({ exportName, moduleRequest }) => (moduleRequest === null ? exportName.name : null)),
     )
     .filter((name) => name !== null);
+}
+
+/**
+ * Names of the members of exported interfaces, type aliases and classes, those of nested object
+ * types included.
+ *
+ * @param {string} file
+ * @param {string} text
+ */
+function memberNames(file, text) {
+  /** @type {string[]} */
+  const names = [];
+  const isMember = /^(?:TSPropertySignature|TSMethodSignature|PropertyDefinition|MethodDefinition)$/;
+  const collect = (/** @type {unknown} */ node) => {
+    if (typeof node !== "object" || node === null) return;
+    if (Array.isArray(node)) return node.forEach(collect);
+    const { type, key } = /** @type {{ type?: string, key?: { type: string, name?: string } }} */ (node);
+    if (typeof type === "string" && isMember.test(type) && key?.type === "Identifier") names.push(String(key.name));
+    if (type === "BlockStatement") return;
+    Object.values(node).forEach(collect);
+  };
+  const isType = /^(?:TSInterfaceDeclaration|TSTypeAliasDeclaration|ClassDeclaration)$/;
+  for (const node of parseSync(file, text).program.body) {
+    if (node.type !== "ExportNamedDeclaration" || node.declaration === null) continue;
+    if (isType.test(node.declaration.type)) collect(node.declaration);
+  }
+  return names;
 }
 
 /** @returns {Promise<(readonly [string, string])[]>} The help of every command, the long form included. */

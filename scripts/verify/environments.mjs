@@ -119,8 +119,8 @@ export async function verifyEnvironments({ full = false } = {}) {
           isArmed = true;
           try {
             const played = await play({ ...wanted, env: source, envTasks: null, more: { environmentTimeout: 2 } });
-            const { opened, closed, leftBehind, active } = source.sessions();
-            if (active > 0 || opened !== closed + leftBehind) throw new Error(`${active} sessions of ours are open`);
+            const { opened, closed, unclosed, active } = source.sessions();
+            if (active > 0 || opened !== closed + unclosed) throw new Error(`${active} sessions of ours are open`);
             const counts = compared(played, quiet);
             const drawn = Object.entries(proxy.drawn).map(([fault, count]) => `${count} ${fault}`);
             return `${counts}; connections: ${drawn.join(", ")}; ${await allClosed(port, { unheard: scheme === "ors" ? 2 : 0 })}`;

@@ -74,7 +74,7 @@ function makeEpisode(groupIndex, sampleIndex) {
     };
     const decision = isCall
       ? { type: "call", problems: [], call, arguments: new Map() }
-      : { type: "say", problems: [], words: action.content };
+      : { type: "say", problems: [], content: action.content };
     const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: null };
     events.push({ type: "turn", turn, attempts: [], usage, durationMs: 1_500 });
     events.push({ type: "decision", turn: index, action, decision });

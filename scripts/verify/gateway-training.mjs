@@ -31,12 +31,12 @@ import { createReport } from "./report.mjs";
  */
 const asOutside = createToolCalling({
   problemPolicy: {
-    "not-json": "words",
-    "unknown-tool": "words",
-    "unterminated-call": "words",
-    "spoofed-marker": "words",
-    "other-format": "words",
-    "cut-off": "words",
+    "not-json": "utterance",
+    "unknown-tool": "utterance",
+    "unterminated-call": "utterance",
+    "spoofed-marker": "utterance",
+    "other-format": "utterance",
+    "cut-off": "utterance",
     "schema-violation": "forward",
   },
 });

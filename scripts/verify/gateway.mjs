@@ -243,7 +243,7 @@ async function openWorld(index) {
       return { text: (await environment.call(call)).text };
     },
     "/say": async ({ text }) => {
-      await environment.hear?.(text);
+      await environment.receiveUtterance?.(text);
       const line = await user.reply(text);
       return { text: line.type === "hang-up" ? null : line.text };
     },

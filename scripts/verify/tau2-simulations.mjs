@@ -133,12 +133,13 @@ function scriptedSides(data, tasks, { isSolo, random }) {
           const made = next.map((call) => ({ id: `user_${calls++}`, name: call.name, arguments: call.arguments }));
           return { type: /** @type {const} */ ("calls"), text: "", usage: free, calls: made };
         }
-        if (next !== undefined) return { type: /** @type {const} */ ("words"), text: "Please help me.", usage: free };
-        if (!script.isClosed) return { type: /** @type {const} */ ("words"), text: "And?", usage: free };
+        if (next !== undefined)
+          return { type: /** @type {const} */ ("utterance"), text: "Please help me.", usage: free };
+        if (!script.isClosed) return { type: /** @type {const} */ ("utterance"), text: "And?", usage: free };
         return { type: /** @type {const} */ ("hang-up"), text: stopToken, usage: free };
       };
       return {
-        open: async () => ({ type: "words", text: `Case ${key}. Please help me.`, usage: free }),
+        open: async () => ({ type: "utterance", text: `Case ${key}. Please help me.`, usage: free }),
         reply: speak,
         observe: speak,
       };

@@ -42,7 +42,7 @@ describe("observe() of tool-calling", () => {
       name: "get_order",
       callId: "call_2_0",
     });
-    expect(strategy.observe({ type: "say", words: "Hi", problems: [] }, "Hello")).toEqual({
+    expect(strategy.observe({ type: "say", content: "Hi", problems: [] }, "Hello")).toEqual({
       role: "user",
       content: "Hello",
     });
@@ -71,7 +71,7 @@ describe("createProblemPolicy()", () => {
 
   test("refuses codes and dispositions that do not exist or do not fit", () => {
     expect(() => createProblemPolicy({ "no-json": "end" } as never)).toThrow(ConfigurationError);
-    expect(() => createProblemPolicy({ "not-json": "first" })).toThrow("use one of observe, words, end, abort.");
+    expect(() => createProblemPolicy({ "not-json": "first" })).toThrow("use one of observe, utterance, end, abort.");
     expect(() => createProblemPolicy({ "no-call": "forward" })).toThrow(ConfigurationError);
     expect(createProblemPolicy({ "schema-violation": "forward" })["schema-violation"]).toBe("forward");
   });

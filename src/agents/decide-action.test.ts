@@ -48,7 +48,7 @@ describe("decideAction() by default", () => {
   });
 
   test("takes words as words, without a problem", () => {
-    expect(judge({})).toEqual({ type: "say", words: "words", problems: [] });
+    expect(judge({})).toEqual({ type: "say", content: "words", problems: [] });
   });
 
   test("carries out the first of several calls, and counts the problem", () => {
@@ -61,7 +61,7 @@ describe("decideAction() by default", () => {
     "says the words beside a call whose arguments are %s",
     (text) => {
       const decision = judge({ calls: [["get_order", text]] });
-      expect(decision).toMatchObject({ type: "say", words: "words" });
+      expect(decision).toMatchObject({ type: "say", content: "words" });
       expect(codes(decision)).toEqual(["not-an-object"]);
     },
   );
@@ -119,7 +119,7 @@ describe("decideAction() with another policy", () => {
   test.each([
     ["end", "end"],
     ["abort", "abort"],
-    ["words", "say"],
+    ["utterance", "say"],
   ] as const)("%s leads to %s for every problem", (disposition, type) => {
     expect(judge({ problems: [problem("not-json")] }, { "not-json": disposition }).type).toBe(type);
     expect(judge({ isTerminated: false }, { "cut-off": disposition }).type).toBe(type);
@@ -132,7 +132,7 @@ describe("decideAction() with another policy", () => {
     const shape = { calls: [good], problems: [problem("not-json"), problem("unterminated-call")] };
     expect(judge(shape, { "not-json": "end" }).type).toBe("end");
     expect(judge(shape, { "not-json": "end", "unterminated-call": "abort" }).type).toBe("abort");
-    expect(judge(shape, { "not-json": "words" }).type).toBe("call");
+    expect(judge(shape, { "not-json": "utterance" }).type).toBe("call");
   });
 
   test("words without a call are a problem when the policy says so", () => {
@@ -198,5 +198,5 @@ test("decideAction() carries out a repaired call and counts the repair; only a p
   const shape = { calls: [good], problems: [problem("repaired", "get_order")] };
   expect(judge(shape)).toMatchObject({ type: "call", problems: [{ code: "repaired", toolName: "get_order" }] });
   expect(judge(shape, { repaired: "end" })).toMatchObject({ type: "end", problems: [{ code: "repaired" }] });
-  expect(() => createProblemPolicy({ repaired: "words" })).toThrow("forward, end, abort");
+  expect(() => createProblemPolicy({ repaired: "utterance" })).toThrow("forward, end, abort");
 });

@@ -46,7 +46,7 @@ function decideWithoutCall(action: ParsedAction, options: DecideOptions): Decisi
   const parsed = action.problems.map(asActionProblem);
   if (!action.isTerminated) return decideCutOff(action, null, options);
   if (parsed.length > 0) return settle(action, null, parsed, options);
-  if (policy["no-call"] === "words") return { type: "say", words: action.content, problems: [] };
+  if (policy["no-call"] === "utterance") return { type: "say", content: action.content, problems: [] };
   return settle(action, null, [{ code: "no-call", toolName: null, detail: "No tool was called." }], options);
 }
 
@@ -152,13 +152,13 @@ function settle(
   }
   for (const problem of found) {
     const disposition = dispositionOf(problem, options, attempt !== null);
-    if (disposition === "words") return { type: "say", words: action.content, problems };
+    if (disposition === "utterance") return { type: "say", content: action.content, problems };
     if (disposition === "observe") {
       const feedback = feedbackOn(problem, options.tools);
       return { type: "observe", feedback, call: attempt?.call ?? null, problems };
     }
   }
-  if (attempt === null) return { type: "say", words: action.content, problems };
+  if (attempt === null) return { type: "say", content: action.content, problems };
   return { type: "call", ...attempt, problems };
 }
 
@@ -169,7 +169,7 @@ function dispositionOf(problem: ActionProblem, options: DecideOptions, hasCall: 
     hasCall && problem.code in answered && answered[problem.code as keyof typeof answered] === "environment";
   if (isTheirs && disposition === "observe") return "forward";
   // Without a call there is nothing to carry out or to forward.
-  return hasCall || disposition === "words" ? disposition : "observe";
+  return hasCall || disposition === "utterance" ? disposition : "observe";
 }
 
 function readArguments(call: ToolCall): JsonObject | ActionProblem {
@@ -252,12 +252,12 @@ function listTools(tools: readonly Tool[]): string {
 
 /**
  * - `observe`: nothing is carried out; the policy reads the problem, and the episode continues.
- * - `words`: the text beside the call goes to the user, and the call is dropped.
+ * - `utterance`: the text beside the call goes to the user, and the call is dropped.
  * - `first`: the first call is carried out, and the others are dropped.
  * - `forward`: the call goes to the environment as it is.
  * - `end`: the episode ends and is graded. `abort`: it ends and is not graded.
  */
-export type ProblemDisposition = "observe" | "words" | "first" | "forward" | "end" | "abort";
+export type ProblemDisposition = "observe" | "utterance" | "first" | "forward" | "end" | "abort";
 
 export type ProblemPolicy = Readonly<Record<ActionProblemCode, ProblemDisposition>>;
 
@@ -273,11 +273,11 @@ export type ProblemPolicy = Readonly<Record<ActionProblemCode, ProblemDispositio
  * of models behind an API, and sampled ones where the environment answers unknown tools.
  * - `repaired`: the call that repair mode made from a near-miss is carried out; "end" and "abort"
  * are the alternatives.
- * - `no-call`: "words" is ordinary speech, which is then not counted as a problem.
+ * - `no-call`: "utterance" is ordinary speech, which is then not counted as a problem.
  */
 export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
   "not-json": "observe",
-  "not-an-object": "words",
+  "not-an-object": "utterance",
   "unknown-tool": "observe",
   "schema-violation": "observe",
   "several-calls": "first",
@@ -286,10 +286,10 @@ export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
   "other-format": "observe",
   repaired: "forward",
   "cut-off": "observe",
-  "no-call": "words",
+  "no-call": "utterance",
 });
 
-const general: readonly ProblemDisposition[] = ["observe", "words", "end", "abort"];
+const general: readonly ProblemDisposition[] = ["observe", "utterance", "end", "abort"];
 
 /**
  * The default policy with changes. Throws a `ConfigurationError` for an unknown code, or a

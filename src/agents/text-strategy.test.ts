@@ -57,7 +57,7 @@ describe.each([
     const observe = (decision: Decision) => strategy.observe(decision, "text");
     const call = { id: "call_0_0", name: "get_order", argumentsText: "{}" };
     const marked = { role: "user", content: "API output: text" };
-    expect(observe({ type: "say", words: "", problems: [] })).toEqual({ role: "user", content: "text" });
+    expect(observe({ type: "say", content: "", problems: [] })).toEqual({ role: "user", content: "text" });
     expect(observe({ type: "call", call, arguments: new Map(), problems: [] })).toEqual(marked);
     expect(observe({ type: "observe", feedback: "text", call: null, problems: [] })).toEqual(marked);
   });
@@ -93,7 +93,7 @@ describe("what act and react read", () => {
 
   test("respond is speech, whatever stands beside its content, and the thought is not heard", () => {
     const text = 'Thought:\nsecret\nAction:\n{"name": "respond", "arguments": {"content": "Hello. ", "mood": 1}}';
-    expect(decide(text)).toEqual({ type: "say", words: "Hello. ", problems: [] });
+    expect(decide(text)).toEqual({ type: "say", content: "Hello. ", problems: [] });
   });
 
   test.each([
@@ -102,7 +102,7 @@ describe("what act and react read", () => {
     ["Action:", ""],
     ['Action:\n{"name": "respond", "arguments": {"content": "Your Action: none"}}', 'none"}}'],
   ])("a part that is no JSON is words: %j", (text, words) => {
-    expect(decide(text)).toEqual({ type: "say", words, problems: [] });
+    expect(decide(text)).toEqual({ type: "say", content: words, problems: [] });
   });
 
   test.each([
@@ -137,9 +137,9 @@ describe("what act and react read", () => {
   });
 
   test("the problem policy is the caller's", () => {
-    expect(decide('{"name": "get_order"}', { problemPolicy: { "not-an-object": "words" } })).toMatchObject({
+    expect(decide('{"name": "get_order"}', { problemPolicy: { "not-an-object": "utterance" } })).toMatchObject({
       type: "say",
-      words: '{"name": "get_order"}',
+      content: '{"name": "get_order"}',
     });
     expect(decide("5", { problemPolicy: { "not-json": "abort" } }).type).toBe("abort");
     expect(decide("Hello.", { problemPolicy: { "no-call": "observe" } }).type).toBe("observe");
@@ -147,7 +147,7 @@ describe("what act and react read", () => {
       decide('{"name": "respond", "arguments": {"content": "Hi"}}', { problemPolicy: { "no-call": "end" } }),
     ).toEqual({
       type: "say",
-      words: "Hi",
+      content: "Hi",
       problems: [],
     });
   });
@@ -173,7 +173,7 @@ describe("what act and react read", () => {
     }
     const good = 'Action:\n{"name": "respond", "arguments": {"content": "Hi"}}';
     const thinking = said(`<think>a</think>${foreign}${good}`, { reasoning: "a", content: good, toolCalls });
-    expect(decide(thinking)).toMatchObject({ type: "say", words: "Hi" });
+    expect(decide(thinking)).toMatchObject({ type: "say", content: "Hi" });
   });
 });
 

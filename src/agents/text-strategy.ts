@@ -113,7 +113,7 @@ function createTextStrategy(
       });
       if (!isSpeech || decision.type !== "call") return decision;
       const content = decision.arguments.get("content");
-      return { type: "say", words: typeof content === "string" ? content : "", problems: decision.problems };
+      return { type: "say", content: typeof content === "string" ? content : "", problems: decision.problems };
     },
     observe: (decision, observation) => ({
       role: "user",

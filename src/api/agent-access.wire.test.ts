@@ -32,7 +32,7 @@ const world = `
           ["name", "look"], ["description", "Looks."], ["parameters", new Map([["type", "object"]])]])]]),
       }],
       call: () => ({ text: "seen", isError: false, endsEpisode: false, reward: 0.123456, info: secret }),
-      hear: () => undefined,
+      receiveUtterance: () => undefined,
       grade: () => ({ reward: 0.5, metrics: { SECRET: 1 }, log: "SECRET log", info: secret }),
     }),
   };`;

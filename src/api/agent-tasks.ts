@@ -80,7 +80,7 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
       tools: [],
       info: new Map(),
       call: elsewhere,
-      hear: elsewhere,
+      receiveUtterance: elsewhere,
       grade: elsewhere,
       digest: () => "",
     }),

@@ -33,8 +33,8 @@ type Probe = { readonly task: Task; readonly agenda: Agenda; readonly goal: Agen
 async function slotGaps(slots: readonly AgendaSlot[], probe: Probe): Promise<string[]> {
   const gaps: string[] = [];
   for (const slot of slots) {
-    if (slot.askedBy.length === 0) gaps.push(`slot "${slot.name}" has no phrase that asks for it`);
-    for (const phrase of slot.askedBy) {
+    if (slot.phrases.length === 0) gaps.push(`slot "${slot.name}" has no phrase that asks for it`);
+    for (const phrase of slot.phrases) {
       const alone = { ...probe, agenda: { ...probe.agenda, slots: [] }, goal: { ...probe.goal, slots: [slot] } };
       const isHeard = (await answer(`Please tell me the ${phrase}.`, alone)) !== null;
       if (!isHeard) gaps.push(`slot "${slot.name}" is not asked for by its phrase "${phrase}": ${heardForm(phrase)}`);

@@ -80,7 +80,7 @@ function runChat(environment: EnvironmentSource, messages: Messages, task = firs
     complete: async () => ({
       text: "",
       reasoning: null,
-      isCutOff: false,
+      isTruncated: false,
       usage: freeUsage,
       toolCalls: messages[said++]!.map((call, at) => ({
         id: `${said}_${at}`,

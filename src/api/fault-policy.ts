@@ -116,7 +116,7 @@ async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: D
       const { endsEpisode } = await world.call(call);
       if (endsEpisode) break;
     }
-    await world.hear(found.outputs.join(" "));
+    await world.receiveUtterance(found.outputs.join(" "));
     return world.grade({ outcome: "completed" });
   });
   return {

@@ -103,7 +103,7 @@ describe("gateway() with an environment", () => {
         taskset: () => ({ name: "w", split: "train", size: 1, task: () => task }),
         open: () => ({
           task, guidelines: "", tools: [], info: new Map(), digest: () => "",
-          call: () => { throw new Error("none"); }, hear: () => undefined,
+          call: () => { throw new Error("none"); }, receiveUtterance: () => undefined,
           grade: () => { throw new Error("the database is gone"); },
         }),
       };`;

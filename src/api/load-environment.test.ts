@@ -116,7 +116,7 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
       "agenda.goals is a list of 0, a list with at least 1 item is needed",
     ],
     ["a goal without requests", () => withGoal({ requests: undefined }), "agenda.goals[0].requests is missing"],
-    ["a goal whose slots are none", () => withGoal({ slots: [{ name: "a" }] }), "goals[0].slots[0].askedBy is missing"],
+    ["a goal whose slots are none", () => withGoal({ slots: [{ name: "a" }] }), "goals[0].slots[0].phrases is missing"],
     ["a getter that throws", () => defineEnvironment({ ...definition, get guidelines(): string { throw new Error("no"); } }), 'environment "lamp": no.'], // prettier-ignore
   ])("%s", (_name, make, message) => {
     expect(make).toThrow(ConfigurationError);

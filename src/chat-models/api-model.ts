@@ -82,7 +82,7 @@ export interface ApiModel {
   /** Fields merged into each body. */
   readonly extraBody: Readonly<Record<string, unknown>>;
   /** True if requests of this format are forwarded unchanged, as far as is known. */
-  speaks(format: WireFormat): boolean;
+  supports(format: WireFormat): boolean;
   send(request: WireRequest, options?: CallOptions): Promise<WireReply>;
   /** Completes a chat for a program whose format the API does not support. */
   reply(
@@ -201,7 +201,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     name: model ?? `the models at ${base?.origin ?? ""}`,
     model,
     extraBody: options.extraBody ?? {},
-    speaks: (format) => spoken.has(format),
+    supports: (format) => spoken.has(format),
     usageOf: (name, tokens) => usageOfCall(tokens, priceOf(options.model ?? name, options.prices)),
     redact,
     send: async (request, { signal, onRetry, retries } = {}) => {
@@ -277,7 +277,7 @@ export function apiModelOf(agent: ChatAgent): ApiModel {
     name: agent.name,
     model: agent.name,
     extraBody: {},
-    speaks: () => false,
+    supports: () => false,
     send: async () => ({ type: "unspoken" }),
     reply: (request, { signal } = {}) => agent.reply(request, signal === undefined ? {} : { signal }),
     usageOf: (_model, tokens) => usageOfCall(tokens, null),

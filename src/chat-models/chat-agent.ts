@@ -73,7 +73,7 @@ export async function answerOf(
   return { action: said, usage: meter.total(), attempts };
 }
 
-function readReply({ text, reasoning: reported, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {
+function readReply({ text, reasoning: reported, toolCalls, isTruncated }: ChatReply, turn: number): ParsedAction {
   const { reasoning, content } = splitReasoning(text);
   const thoughts = [reported, reasoning].filter((part) => part !== null);
   return {
@@ -86,7 +86,7 @@ function readReply({ text, reasoning: reported, toolCalls, isCutOff }: ChatReply
       argumentsText,
     })),
     problems: [],
-    isTerminated: !isCutOff,
+    isTerminated: !isTruncated,
   };
 }
 

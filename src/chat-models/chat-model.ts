@@ -130,7 +130,7 @@ export type ChatReply = {
   readonly reasoning: string | null;
   readonly toolCalls: readonly ChatToolCall[];
   /** True if the reply ended because it reached the length limit. */
-  readonly isCutOff: boolean;
+  readonly isTruncated: boolean;
   /** Usage of this call. */
   readonly usage: ModelUsage;
 };
@@ -165,7 +165,7 @@ export interface ChatModel {
 
 /** A complete reply that has only text. */
 export function textReply(text: string, usage: ModelUsage): ChatReply {
-  return { text, reasoning: null, toolCalls: [], isCutOff: false, usage };
+  return { text, reasoning: null, toolCalls: [], isTruncated: false, usage };
 }
 
 /** Finds and loads optional packages. */

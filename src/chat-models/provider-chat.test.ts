@@ -71,7 +71,7 @@ describe("createChatModel() with a named provider", () => {
       text: "hello",
       reasoning: null,
       toolCalls: [],
-      isCutOff: false,
+      isTruncated: false,
       usage: { modelCalls: 1, inputTokens: 1_000_000, outputTokens: 1_000_000, cost: 6 },
     });
     expect(http.requests[0]).toMatchObject({
@@ -189,7 +189,7 @@ describe("tools through the provider library", () => {
         { id: "t2", name: "nope", argumentsText: '{"a": ' },
         { id: null, name: "", argumentsText: "" },
       ],
-      isCutOff: true,
+      isTruncated: true,
       usage: { modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: null },
     });
     expect(asked[0]).toMatchObject({

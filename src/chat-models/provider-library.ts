@@ -123,7 +123,7 @@ export async function loadModel(
           ? [{ id: toolCallId ?? null, name: toolName ?? "", argumentsText: typeof given === "string" ? given : "" }]
           : [],
       ),
-      isCutOff: result.finishReason === "length",
+      isTruncated: result.finishReason === "length",
       inputTokens: result.usage?.inputTokens ?? null,
       outputTokens: result.usage?.outputTokens ?? null,
     };

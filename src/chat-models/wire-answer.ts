@@ -85,7 +85,7 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
       text: textOf(message.get("content")),
       reasoning: reasoningOf(message),
       toolCalls: asList(message.get("tool_calls")).map(readCall),
-      isCutOff: choice.get("finish_reason") === "length",
+      isTruncated: choice.get("finish_reason") === "length",
       tokens: tokensOf(answer, ["prompt_tokens"], "completion_tokens"),
     };
   },
@@ -98,7 +98,7 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
       text,
       reasoning: null,
       toolCalls: [],
-      isCutOff: choice.get("finish_reason") === "length",
+      isTruncated: choice.get("finish_reason") === "length",
       tokens: tokensOf(answer, ["prompt_tokens"], "completion_tokens"),
     };
   },
@@ -119,7 +119,7 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
     return {
       ...identityOf(answer),
       ...parts.taken(),
-      isCutOff: stopReason === "max_tokens" || stopReason === "model_context_window_exceeded",
+      isTruncated: stopReason === "max_tokens" || stopReason === "model_context_window_exceeded",
       tokens: tokensOf(answer, read, "output_tokens"),
     };
   },
@@ -143,7 +143,7 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
       ...identityOf(answer),
       ...parts.taken(),
       items,
-      isCutOff: answer.get("status") === "incomplete",
+      isTruncated: answer.get("status") === "incomplete",
       tokens: tokensOf(answer, ["input_tokens"], "output_tokens"),
     };
   },

@@ -72,7 +72,7 @@ describe("an answer", () => {
     ];
     const message = { role: "assistant", content: "Hi.", reasoning_content: "hm", tool_calls: calls };
     const whole = readWireAnswer("chat", object({ id: "c", choices: [{ message, finish_reason: "length" }], usage }));
-    expect(whole).toMatchObject({ text: "Hi.", reasoning: "hm", isCutOff: true, tokens: { input: 11, output: 7 } });
+    expect(whole).toMatchObject({ text: "Hi.", reasoning: "hm", isTruncated: true, tokens: { input: 11, output: 7 } });
     expect(whole?.toolCalls.map(({ argumentsText }) => argumentsText)).toEqual(['{"x": 1.0}', "{}"]);
     const delta = (fields: object, finish_reason: string | null = null) => ({
       id: "c",
@@ -108,7 +108,7 @@ describe("an answer", () => {
     expect(whole).toMatchObject({
       text: "Hi.\n[server_tool_use]",
       reasoning: "hm",
-      isCutOff: true,
+      isTruncated: true,
       tokens: { input: 11, output: 7 },
       toolCalls: [{ id: "t", name: "f", argumentsText: '{"x": 10000000000000000000}' }],
     });
@@ -181,7 +181,7 @@ describe("an answer", () => {
     ]) {
       stream.take(JSON.stringify(event));
     }
-    expect([stream.isWhole, stream.answer()]).toMatchObject([false, { text: "Hel", isCutOff: true }]);
+    expect([stream.isWhole, stream.answer()]).toMatchObject([false, { text: "Hel", isTruncated: true }]);
     expect(new WireStream("chat").answer()).toBeNull();
   });
 

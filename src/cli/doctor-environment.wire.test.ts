@@ -14,7 +14,7 @@ const root = join(import.meta.dirname, "../..");
 
 const moduleOf = (agenda: string, grade = "({ state }) => (state.on ? 1 : 0)") => `
 import { defineEnvironment } from "trainable-agents/environments";
-const slot = (askedBy) => ({ name: "colour", askedBy, answers: ["Blue, please."] });
+const slot = (phrases) => ({ name: "colour", phrases, answers: ["Blue, please."] });
 const goal = { name: "paint", requests: ["Paint it?"], slots: [], confirmation: null, secondThought: null, settledBy: ["painted"], objections: [] };
 const agenda = (goals) => ({ greetings: ["Hello."], slots: [], goals, farewells: ["Bye."], patience: 3 });
 export default defineEnvironment({

@@ -39,7 +39,7 @@ export default {
         const result = await environment.call(call, more);
         return { ...result, text: result.text + evil };
       },
-      hear: (text, more) => environment.hear(text, more),
+      receiveUtterance: (text, more) => environment.receiveUtterance(text, more),
       grade: async (ending, more) => {
         const grade = await environment.grade(ending, more);
         return { ...grade, metrics: { ["speed" + evil]: 1 }, log: "because" + evil, info: new Map([["termination_reason", "left" + evil]]) };

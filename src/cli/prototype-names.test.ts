@@ -36,7 +36,7 @@ export default {
     return {
       task, guidelines: environment.guidelines, tools: environment.tools, info: environment.info, userSide: null,
       call: (call, more) => environment.call(call, more),
-      hear: (text, more) => environment.hear(text, more),
+      receiveUtterance: (text, more) => environment.receiveUtterance(text, more),
       grade: async (ending, more) => ({
         ...(await environment.grade(ending, more)),
         metrics: record((_, at) => at + 1),

@@ -11,7 +11,7 @@ export type AgendaSlot = {
    * Phrases by which an agent may ask for it ("order number"), lower case. A phrase matches if each
    * of its words begins a word of one asking sentence, in any order.
    */
-  readonly askedBy: readonly string[];
+  readonly phrases: readonly string[];
   /** Whole sentences that answer the question; one is chosen by seed. */
   readonly answers: readonly string[];
 };
@@ -32,7 +32,7 @@ export type AgendaConfirmation = {
  * parts replace the goal's.
  */
 export type AgendaSecondThought = {
-  readonly words: readonly string[];
+  readonly utterances: readonly string[];
   readonly slots: readonly AgendaSlot[];
   readonly confirmation: AgendaConfirmation;
 };

@@ -49,7 +49,7 @@ export type Decision = { readonly problems: readonly ActionProblem[] } & (
    * `problems` includes those of the calls.
    */
   | { readonly type: "calls"; readonly calls: readonly CallDecision[] }
-  | { readonly type: "say"; readonly words: string }
+  | { readonly type: "say"; readonly content: string }
   /** No call is carried out; the policy reads `feedback` and continues. */
   | { readonly type: "observe"; readonly feedback: string; readonly call: ToolCall | null }
   /** The episode ends here and is graded (stop reason "bad_action"). */

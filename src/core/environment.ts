@@ -45,7 +45,7 @@ export interface Environment {
    * Receives the agent's utterance to the user, which is recorded because rewards may depend on it.
    * The result reports if it ends the episode; without a result the episode continues.
    */
-  hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard>;
+  receiveUtterance(utterance: string, options?: EnvironmentCallOptions): UtteranceResult | Promise<UtteranceResult>;
   /**
    * Question for a judge, sent before `grade`, which receives the answer; `null` if there is none.
    * Called once, in runs that have a judge. A failing judge is a failure of the episode at boundary
@@ -110,7 +110,7 @@ export type AgentCallOptions = EnvironmentCallOptions & {
 };
 
 /** An environment's response to an utterance of the agent; nothing means that the episode continues. */
-export type Heard = void | { readonly endsEpisode: boolean };
+export type UtteranceResult = void | { readonly endsEpisode: boolean };
 
 /**
  * Outcome of the episode that is graded: completed by a tool or the user, or truncated by a limit.

@@ -40,7 +40,7 @@ export type UserCall = {
  * (`Environment.userSide`).
  */
 export type UserLine = {
-  readonly type: "words" | "hang-up" | "calls";
+  readonly type: "utterance" | "hang-up" | "calls";
   readonly text: string;
   /** Usage of this line, retries and checks included. */
   readonly usage: ModelUsage;

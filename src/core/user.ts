@@ -41,8 +41,8 @@ export type UserCallOptions = {
  * A line of the user, with the agent's utterance that it answered; `null` for the first line, and
  * after calls.
  */
-export type SpokenLine = {
-  readonly heard: string | null;
+export type PastLine = {
+  readonly utterance: string | null;
   readonly line: UserLine;
   /** Results of its calls before this line. @default it follows no calls */
   readonly results?: readonly ToolResult[];
@@ -53,9 +53,9 @@ export interface UserSource {
   readonly name: string;
   create(task: Task, options: { readonly seed: number }): UserSimulator;
   /**
-   * Creates a user in the middle of a conversation whose process died: it has already said `spoken`
+   * Creates a user in the middle of a conversation whose process died: it has already said `lines`
    * (at least one line, the last not a hang-up), never repeats those lines, and answers the agent's
    * next utterance. Absent if its users cannot resume.
    */
-  resume?(task: Task, options: { readonly seed: number; readonly spoken: readonly SpokenLine[] }): UserSimulator;
+  resume?(task: Task, options: { readonly seed: number; readonly lines: readonly PastLine[] }): UserSimulator;
 }

@@ -248,7 +248,7 @@ export class HostedEpisode {
   /** The user's first line; empty without a user. */
   firstUtterance = "";
   /** True once a tool or the user has ended the episode; then only grading is left. */
-  isOver = false;
+  isDone = false;
 
   constructor(environment: Environment, user: UserSimulator | null, parts: EpisodeParts) {
     this.environment = environment;
@@ -272,8 +272,8 @@ export class HostedEpisode {
     const side = this.environment.userSide ?? null;
     for (let line = first; ;) {
       const outcome = await side?.act(line, { signal });
-      this.isOver ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
-      if (line.type !== "calls" || this.isOver) return line;
+      this.isDone ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
+      if (line.type !== "calls" || this.isDone) return line;
       if (outcome === undefined || this.#user?.observe === undefined) {
         throw new HostRequestError("This episode's user calls tools, and there is nothing that carries them out.");
       }
@@ -308,28 +308,28 @@ export class HostedEpisode {
           : findViolation(tool, args);
       if (violation !== null) return refusal(violation.detail);
       const result = await this.environment.call({ name, arguments: args }, { signal });
-      this.isOver ||= result.endsEpisode;
+      this.isDone ||= result.endsEpisode;
       return result;
     });
   }
 
-  hear(text: string): Promise<void> {
+  receiveUtterance(text: string): Promise<void> {
     return this.#inOrder(async (signal) => {
-      const heard = await this.environment.hear(text, { signal });
-      this.isOver ||= heard?.endsEpisode ?? false;
+      const heard = await this.environment.receiveUtterance(text, { signal });
+      this.isDone ||= heard?.endsEpisode ?? false;
     });
   }
 
-  /** Resolves with the user's reply, which may end the episode ({@link isOver}). */
+  /** Resolves with the user's reply, which may end the episode ({@link isDone}). */
   respond(text: string): Promise<UserLine> {
     return this.#inOrder(async (signal) => {
-      const heard = await this.environment.hear(text, { signal });
+      const heard = await this.environment.receiveUtterance(text, { signal });
       const user = this.#user;
       if (user === null) throw new HostRequestError("This episode has no user.");
       if (heard?.endsEpisode === true) {
         // A message that ends the episode gets no reply, as in the loop.
-        this.isOver = true;
-        return { type: "words", text: "", usage: freeUsage };
+        this.isDone = true;
+        return { type: "utterance", text: "", usage: freeUsage };
       }
       return this.#letAct(await user.reply(text, { signal, side: this.environment.userSide ?? null }), signal);
     });
@@ -339,7 +339,7 @@ export class HostedEpisode {
   grade(outcome: "completed" | "truncated"): Promise<Grade> {
     return this.#inOrder(async (signal) => {
       this.#grade ??= await this.environment.grade({ outcome }, { signal });
-      this.isOver = true;
+      this.isDone = true;
       return this.#grade;
     });
   }

@@ -368,7 +368,7 @@ export class McpFace {
         return { tasks: this.#host.tasks(String(params["split"]), from, Math.min(count, mostTasks)) };
       }
       case `${own}/hear`: {
-        await needed(episode).hear(stringOf(params["text"], "text"));
+        await needed(episode).receiveUtterance(stringOf(params["text"], "text"));
         return {};
       }
       case `${own}/grade`: {
@@ -393,7 +393,7 @@ export class McpFace {
       if (!episode.answers(name)) {
         throw new RpcError(-32602, `There is no tool "${name.slice(0, 100)}".`);
       }
-      if (episode.isOver) return over;
+      if (episode.isDone) return over;
     }
     const exact = asRecord(params["_meta"])?.[`${own}/arguments`];
     const args = session.isOwn && typeof exact === "string" ? parseJson(exact) : fromPlain(given);
@@ -416,9 +416,9 @@ const over = { content: textContent("Error: the episode is over; call finish."),
 async function respond(episode: HostedEpisode, given: Readonly<Record<string, unknown>>): Promise<object> {
   const { message } = given;
   if (typeof message !== "string") return { content: textContent("Error: message is no string."), isError: true };
-  if (episode.isOver) return over;
+  if (episode.isDone) return over;
   const { text, type } = await episode.respond(message);
-  const { isOver } = episode;
+  const { isDone: isOver } = episode;
   const note = type === "hang-up" ? "[The user has hung up; call finish.]" : "[The episode is over; call finish.]";
   const shown = isOver ? `${text}\n${note}`.trim() : text;
   return { content: textContent(shown), isError: false, structuredContent: { text, isOver } };

@@ -348,13 +348,13 @@ describe("OpenEnvFace", () => {
       open: (task, given) => {
         const world = counter.open(task, given);
         const hear = async (text: string, more?: { readonly signal: AbortSignal }) => {
-          await world.hear(text, more);
+          await world.receiveUtterance(text, more);
           return { endsEpisode: text === "Stop." };
         };
         const call: typeof world.call = (one, more) => world.call(one, more);
         const grade: typeof world.grade = (ending, more) => world.grade(ending, more);
         const { guidelines, tools, info } = world;
-        return { task, guidelines, tools, info, call, hear, grade, digest: () => world.digest() };
+        return { task, guidelines, tools, info, call, receiveUtterance: hear, grade, digest: () => world.digest() };
       },
     };
     const brief = await createEnvServer({ ...options, source: short });

@@ -94,7 +94,7 @@ export class OpenEnvSession {
       ? [["guidelines", guidelines], ["info", info], ["opening", opening]] // prettier-ignore
       : [["message", episode.firstUtterance], ["guidelines", guidelines], ["task", opened.id]]; // prettier-ignore
     // Users may end it with their first line, and the world with it.
-    const done = episode.isOver && !this.#isOwn;
+    const done = episode.isDone && !this.#isOwn;
     return { observation: new Map(observation), reward: done ? await this.#rest(episode) : null, done };
   }
 
@@ -123,7 +123,7 @@ export class OpenEnvSession {
         'an action is {"type": "list_tools"} or {"type": "call_tool", "tool_name": ..., "arguments": {...}}',
       );
     }
-    if (episode.isOver && !this.#isOwn) throw new OpenEnvError("EXECUTION_ERROR", "The episode is over: reset.");
+    if (episode.isDone && !this.#isOwn) throw new OpenEnvError("EXECUTION_ERROR", "The episode is over: reset.");
     this.#steps++;
     const { respond, finish } = extraNames(episode.environment.tools);
     // A client of ours marks calls by a policy that used one of the two names although no such tool
@@ -164,11 +164,11 @@ export class OpenEnvSession {
     const message = args.get("message");
     if (typeof message !== "string") return shown(name, { text: "Error: message is no string.", isError: true });
     if (this.#isOwn) {
-      await episode.hear(message);
+      await episode.receiveUtterance(message);
       return shown(name, { text: "", isError: false });
     }
     const { text } = await episode.respond(message);
-    const done = episode.isOver;
+    const done = episode.isDone;
     return shown(name, { text, isError: false }, { reward: done ? await this.#rest(episode) : null, done });
   }
 

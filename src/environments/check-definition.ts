@@ -67,14 +67,14 @@ const object = <Shape extends z.ZodRawShape>(shape: Shape) =>
 
 /** Alternatives, one of which is drawn. */
 const choice = listOfSome(text);
-const slots = list(object({ name: text, askedBy: list(text), answers: choice }));
+const slots = list(object({ name: text, phrases: list(text), answers: choice }));
 const confirmation = object({ mustName: list(list(text)), corrections: choice });
 const goal = object({
   name: text,
   requests: choice,
   slots,
   confirmation: confirmation.nullable(),
-  secondThought: object({ words: choice, slots, confirmation }).nullable(),
+  secondThought: object({ utterances: choice, slots, confirmation }).nullable(),
   settledBy: list(text),
   objections: list(text),
 });

@@ -77,7 +77,7 @@ describe("defineEnvironment()", () => {
     const call = { name: "renew", arguments: new Map([["book", "Emma"]]) };
     expect(environment.call(call)).toMatchObject({ text: '{"days": 17}', isError: false });
     expect(environment.grade({ outcome: "completed" })).toMatchObject({ reward: 0 });
-    await environment.hear("Renewed.");
+    await environment.receiveUtterance("Renewed.");
     expect(environment.grade({ outcome: "completed" })).toMatchObject({ reward: 1 });
     expect(environment.grade({ outcome: "truncated" })).toMatchObject({ reward: 0 });
     expect(source.open(task).call({ ...call, arguments: new Map([["book", "Ulysses"]]) })).toMatchObject({

@@ -238,7 +238,7 @@ function createEnvironment<State, Resource>(
       if (!isPromise) return resultOf(answer);
       return Promise.resolve(answer).then(resultOf, refusalOf);
     },
-    hear: (utterance) => {
+    receiveUtterance: (utterance) => {
       said.push(utterance);
     },
     grade: ({ outcome }, options = unending()) => {

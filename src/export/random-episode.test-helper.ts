@@ -80,7 +80,7 @@ export function randomEpisode(
     messages.push({ role: "assistant", content: action.text, reasoning: null, toolCalls: [] });
     const decision = isCall
       ? ({ type: "call", problems: [], call, arguments: new Map() } as const)
-      : ({ type: "say", problems: [], words: action.content } as const);
+      : ({ type: "say", problems: [], content: action.content } as const);
     events.push({ type: "decision", turn: index, action, decision });
     if (index === count - 1 && random.next() < 0.5) break;
     messages.push(

@@ -205,7 +205,7 @@ export class GatewayHandler {
       },
       body: this.#stream(call, dialect, { request, hasSignal: signal !== undefined }),
       // A stream that ended with an error does not count as an answer.
-      delivered: () => (call.deltas.isTold ? call.delivered() : call.left()),
+      delivered: () => (call.deltas.isSent ? call.delivered() : call.left()),
     };
   }
 
@@ -247,7 +247,7 @@ export class GatewayHandler {
         sent,
         retold: () => call.deltas.list.splice(0),
       });
-      call.deltas.isTold = true;
+      call.deltas.isSent = true;
     } catch (error) {
       yield stream.error(this.#asGatewayError(error));
     } finally {

@@ -27,7 +27,7 @@ const sampling = { temperature: 1, maxNewTokens: 256 };
 /**
  * The program receives no format errors: output that is not parsed as a call is text for its user.
  */
-const strategy = createToolCalling({ problemPolicy: { "not-json": "words", "unknown-tool": "words" } });
+const strategy = createToolCalling({ problemPolicy: { "not-json": "utterance", "unknown-tool": "utterance" } });
 const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
 
 /** A program: one task with its tools and its user; one call per turn. */
@@ -52,7 +52,7 @@ async function play(gateway: Gateway, { key, task, seed }: { key: string; task: 
     const [call] = message.tool_calls ?? [];
     if (call === undefined) {
       const said = message.content ?? "";
-      await world.hear?.(said);
+      await world.receiveUtterance?.(said);
       const line = await user.reply(said);
       if (line.type === "hang-up") break;
       messages.push({ role: "user", content: line.text });

@@ -78,7 +78,7 @@ function withoutBrokenEnd(text: string): string {
 export class Deltas {
   readonly list: AnswerDelta[] = [];
   /** True if the whole answer was sent to a client, including its end. */
-  isTold = false;
+  isSent = false;
   #isDone = false;
   #waiting = new Set<() => void>();
 

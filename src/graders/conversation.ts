@@ -54,7 +54,7 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
       }
     } else if (event.type === "decision") {
       const { decision } = event;
-      if (decision.type === "say") steps.push({ type: "agent", text: decision.words });
+      if (decision.type === "say") steps.push({ type: "agent", text: decision.content });
       calls = callsOf(decision);
     } else if (event.type === "tool-result") {
       const { call = null, arguments: given = null } = calls[event.call ?? 0] ?? {};

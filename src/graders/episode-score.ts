@@ -245,7 +245,7 @@ async function replay(run: RecordedRun, environment: EnvironmentSource, task: Ta
     let stop: StopReason = "max_turns";
     let changed = 0;
     for (const step of run.conversation) {
-      if (step.type === "agent") await world.hear(step.text);
+      if (step.type === "agent") await world.receiveUtterance(step.text);
       if (step.type === "user" && step.hangsUp) stop = "user_hung_up";
       if (step.type === "call") {
         const { text, endsEpisode } = await world.call({ name: step.name, arguments: step.arguments });

@@ -141,7 +141,7 @@ function isBadRequest(error: unknown): boolean {
 }
 
 /** The text of a reply if it answers the question. */
-function usableText(question: Question<unknown>, { text, isCutOff }: ChatReply): string {
+function usableText(question: Question<unknown>, { text, isTruncated }: ChatReply): string {
   const refuse = (code: "empty-reply" | "malformed-reply", problem: string) =>
     modelFailure("judge", code, {
       message: `Cannot grade by "${question.grader}": ${problem}.`,
@@ -152,7 +152,7 @@ function usableText(question: Question<unknown>, { text, isCutOff }: ChatReply):
     question.read(text);
     return text;
   } catch (error) {
-    throw refuse("malformed-reply", `${messageOf(error)}${isCutOff ? " (it was cut off)" : ""}`);
+    throw refuse("malformed-reply", `${messageOf(error)}${isTruncated ? " (it was cut off)" : ""}`);
   }
 }
 

@@ -48,7 +48,7 @@ export type TagReasoningFormat = {
   /** Drops line feeds after the closing tag. Default false. */
   readonly dropsLineFeeds?: boolean;
   /** Treats reasoning with nothing after it as content, if no call opens in it. Default false. */
-  readonly speaksReasoning?: boolean;
+  readonly reasoningAsContent?: boolean;
 };
 
 /**
@@ -58,7 +58,16 @@ export type TagReasoningFormat = {
  * otherwise. White space stays.
  */
 export function createTagReasoningParser(format: TagReasoningFormat): ReasoningParser {
-  const { name, start, end, forced, callStart = "", dropsStrayEnd, dropsLineFeeds, speaksReasoning } = format;
+  const {
+    name,
+    start,
+    end,
+    forced,
+    callStart = "",
+    dropsStrayEnd,
+    dropsLineFeeds,
+    reasoningAsContent: speaksReasoning,
+  } = format;
   const opening = start + (format.label ?? "");
   const isForcedBy = (options: ReasoningOptions): boolean =>
     forced === "always" || (forced === "on-request" && options.forceReasoning === true);

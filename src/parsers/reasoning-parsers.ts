@@ -32,7 +32,7 @@ const formats: readonly TagReasoningFormat[] = [
   },
   { name: "kimi", start: "◁think▷", end: "◁/think▷", forced: "never" },
   { name: "kimi_k2", ...think, callStart: "<|tool_calls_section_begin|>", forced: "on-request" },
-  { name: "ling3", ...toolCall, forced: "on-request", speaksReasoning: true },
+  { name: "ling3", ...toolCall, forced: "on-request", reasoningAsContent: true },
   { name: "minimax", ...toolCall, forced: "always" },
   { name: "minimax-m3", start: "<mm:think>", end: "</mm:think>", forced: "on-request", dropsStrayEnd: true },
   { name: "mistral", start: "[THINK]", end: "[/THINK]", forced: "on-request" },

@@ -16,7 +16,7 @@ import { compiledTemplate } from "./template-text.ts";
 export type Step = {
   /** Text of the action, without its end token. */
   readonly action: string;
-  readonly isCutOff: boolean;
+  readonly isTruncated: boolean;
   readonly answers: readonly Message[];
 };
 
@@ -59,7 +59,7 @@ const answers: fc.Arbitrary<readonly Message[]> = fc.oneof(
 
 /** Conversations whose actions come from `action`. */
 export function conversations(action: fc.Arbitrary<string>): fc.Arbitrary<Conversation> {
-  const step = fc.record({ action, isCutOff: fc.boolean(), answers });
+  const step = fc.record({ action, isTruncated: fc.boolean(), answers });
   return fc.record({
     opening: fc.tuple(fc.option(words), words).map(([system, user]): readonly Message[] =>
       system === null
@@ -150,7 +150,7 @@ export function play(
   const messages: Message[] = [...conversation.opening];
   const tokens: number[] = [...renderer.renderPrompt(messages, conversation.tools).tokens];
   for (const step of conversation.steps) {
-    const end = step.isCutOff ? [] : [options.stop?.(step.action) ?? renderer.stopTokenIds[0] ?? -1];
+    const end = step.isTruncated ? [] : [options.stop?.(step.action) ?? renderer.stopTokenIds[0] ?? -1];
     const lastAction = Uint32Array.from([...Array.from(sample(step.action)), ...end]);
     tokens.push(...lastAction);
     const { text } = renderer.parseAction(lastAction, { tools: conversation.tools, turn: 0 });

@@ -129,7 +129,7 @@ export function viewEvent(event: EpisodeEvent): EventView {
         turn,
         decision: decision.type,
         reasoning: action.reasoning,
-        text: decision.type === "say" ? decision.words : action.content,
+        text: decision.type === "say" ? decision.content : action.content,
         call: decision.type === "call" ? { name: decision.call.name, arguments: toPlain(decision.arguments) } : null,
         ...(decision.type === "calls" ? { calls: decision.calls.map(viewCall) } : {}),
         problems: decision.problems.map(({ code, detail }) => ({ code, detail })),

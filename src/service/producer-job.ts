@@ -318,7 +318,7 @@ export class ProducerJob {
       this.#batches.push(batch);
     };
     const settled = this.#started
-      .take(count, { signal: abandon.signal, onTaken })
+      .take(count, { signal: abandon.signal, onHandedOver: onTaken })
       .then(({ length }) => (length > 0 ? ("taken" as const) : ("ended" as const)))
       .catch((error: unknown) => {
         if (error === timeUp) return "abandoned" as const;

@@ -183,7 +183,7 @@ describe("EpisodeJournal (files)", () => {
   it("holds no secret, and is whole all the same", async () => {
     const { folder, store } = await begun({ redact: (text) => text.replaceAll("canary", "***") });
     const line = {
-      type: "words",
+      type: "utterance",
       text: "the canary!",
       usage: { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 },
     };

@@ -163,7 +163,7 @@ const usage = record<ModelUsage>("ModelUsage", {
 });
 
 const userLine = record<UserLine>("UserLine", {
-  type: oneOf<UserLine["type"]>(["words", "hang-up", "calls"]),
+  type: oneOf<UserLine["type"]>(["utterance", "hang-up", "calls"]),
   text,
   usage,
   calls: [
@@ -210,7 +210,7 @@ const decision = tagged<Decision, "type">("Decision", "type", {
       }),
     ),
   },
-  say: { problems, words: text },
+  say: { problems, content: text },
   observe: { problems, feedback: text, call: nullable(toolCall) },
   end: { problems },
   abort: { problems },

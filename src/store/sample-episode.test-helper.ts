@@ -63,7 +63,7 @@ export function sampleEpisode(id: string): Episode {
     { type: "episode-start", episodeId: id, taskId: task.id, seed: 9 },
     {
       type: "user-line",
-      line: { type: "words", text: "hi", usage: { modelCalls: 1, inputTokens: 2, outputTokens: 3, cost: 0.001 } },
+      line: { type: "utterance", text: "hi", usage: { modelCalls: 1, inputTokens: 2, outputTokens: 3, cost: 0.001 } },
       durationMs: 0.5,
     },
     { type: "turn", turn: turns[0]!, attempts: [{ failure, waitedMs: 250.5 }], usage, durationMs: 10 },
@@ -79,7 +79,7 @@ export function sampleEpisode(id: string): Episode {
     { type: "decision", turn: 1, action, decision: { type: "observe", problems: [problem], feedback: "no", call } },
     { type: "decision", turn: 1, action, decision: { type: "observe", problems: [], feedback: "no", call: null } },
     { type: "turn", turn: turns[2]!, attempts: [], usage, durationMs: 1 },
-    { type: "decision", turn: 2, action, decision: { type: "say", problems: [], words: "hello" } },
+    { type: "decision", turn: 2, action, decision: { type: "say", problems: [], content: "hello" } },
     { type: "decision", turn: 2, action, decision: { type: "end", problems: [problem] } },
     { type: "decision", turn: 2, action, decision: { type: "abort", problems: [] } },
     { type: "grade", grade, durationMs: 2 },

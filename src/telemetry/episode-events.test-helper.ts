@@ -33,7 +33,7 @@ const turn = (index: number, attempts: readonly Failure[]): EpisodeEvent => ({
 
 export const passingEpisode: readonly EpisodeEvent[] = [
   { type: "episode-start", episodeId: "a#0", taskId: "a", seed: 1 },
-  { type: "user-line", line: { type: "words", text: "Hi", usage: freeUsage }, durationMs: 30 },
+  { type: "user-line", line: { type: "utterance", text: "Hi", usage: freeUsage }, durationMs: 30 },
   turn(0, [overloaded]),
   {
     type: "decision",

@@ -78,7 +78,7 @@ async function rewardOf(
     const ended =
       call !== null &&
       (await inTime(`a call of "${call.name}"`, timeoutMs, (signal) => world.call(call, { signal }))).endsEpisode;
-    if (talks && !ended) await inTime("hearing", timeoutMs, (signal) => world.hear(utterance, { signal }));
+    if (talks && !ended) await inTime("hearing", timeoutMs, (signal) => world.receiveUtterance(utterance, { signal }));
     const ending = { outcome: "completed" } as const;
     return (await inTime("grading", timeoutMs, (signal) => world.grade(ending, { signal }))).reward;
   } finally {

@@ -46,7 +46,7 @@ export async function* playing(
   for (const [index, step] of steps.entries()) {
     if ("utterance" in step) {
       const heard = await inTime("hearing an utterance", timeoutMs, (signal) =>
-        environment.hear(step.utterance, { signal }),
+        environment.receiveUtterance(step.utterance, { signal }),
       );
       const ends = heard?.endsEpisode === true;
       yield `said ${JSON.stringify(step.utterance)} ${ends}`;

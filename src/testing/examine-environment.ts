@@ -143,7 +143,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
       opening: world.opening ?? null,
       history: world.history ?? [],
       userSide: world.userSide ?? null,
-      hear: (...given) => world.hear(...given),
+      receiveUtterance: (...given) => world.receiveUtterance(...given),
       digest: () => world.digest(),
       call: async (call, options) => {
         const result = await timed(seen.callMs, () => world.call(call, options));

@@ -3,7 +3,7 @@
 // with text or with calls. No strategy of thinking or checking.
 
 import { type ChatMessage, type ModelCaller, splitReasoning, UsageMeter } from "../chat-models/index.ts";
-import type { Message, SpokenLine, UserCall, UserLine, UserSide } from "../core/index.ts";
+import type { Message, PastLine, UserCall, UserLine, UserSide } from "../core/index.ts";
 import { dumpJson, parseJson } from "../python-semantics/json/index.ts";
 import { unlessRaised } from "../python-semantics/index.ts";
 import { type HeardByUser, lineFrom, userFailure } from "./conversation.ts";
@@ -17,15 +17,12 @@ export class ActingConversation {
   #calls: readonly UserCall[] = [];
   #callCount = 0;
 
-  /** `spoken`: lines of the user in an earlier process. */
-  constructor(
-    caller: ModelCaller,
-    { side, spoken }: { readonly side: UserSide; readonly spoken: readonly SpokenLine[] },
-  ) {
+  /** `lines`: lines of the user in an earlier process. */
+  constructor(caller: ModelCaller, { side, lines }: { readonly side: UserSide; readonly lines: readonly PastLine[] }) {
     this.#caller = caller;
     this.#side = side;
     this.#messages = [{ role: "system", content: side.prompt }, ...side.history];
-    for (const { heard, results, line } of spoken) {
+    for (const { utterance: heard, results, line } of lines) {
       this.#hear(results ?? heard);
       this.#remember(line);
     }

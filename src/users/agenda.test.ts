@@ -9,7 +9,7 @@ import { testTask } from "./test-task.test-helper.ts";
 const cancel: AgendaGoal = {
   name: "cancel",
   requests: ["Please cancel my order."],
-  slots: [{ name: "order", askedBy: ["order number", "which order"], answers: ["It is #W1042."] }],
+  slots: [{ name: "order", phrases: ["order number", "which order"], answers: ["It is #W1042."] }],
   confirmation: { mustName: [["#W1042", "The Salt Moon"]], corrections: ["No, I mean #W1042."] },
   secondThought: null,
   settledBy: ["been cancelled", "is cancelled"],
@@ -28,7 +28,7 @@ const ask: AgendaGoal = {
 function agendaOf(goals: readonly AgendaGoal[], patience = 3): Agenda {
   return {
     greetings: ["Hello!"],
-    slots: [{ name: "member", askedBy: ["member id"], answers: ["I am #M2071."] }],
+    slots: [{ name: "member", phrases: ["member id"], answers: ["I am #M2071."] }],
     goals,
     farewells: ["That is all."],
     patience,
@@ -89,8 +89,8 @@ describe("agendaUser()", () => {
     const goal: AgendaGoal = {
       ...cancel,
       secondThought: {
-        words: ["Wait, #W3317 instead."],
-        slots: [{ name: "order", askedBy: ["which order"], answers: ["It is #W3317."] }],
+        utterances: ["Wait, #W3317 instead."],
+        slots: [{ name: "order", phrases: ["which order"], answers: ["It is #W3317."] }],
         confirmation: { mustName: [["#W3317"]], corrections: ["No, #W3317."] },
       },
     };

@@ -48,7 +48,7 @@ export function agendaUser(): UserSource {
   return {
     name: "agenda",
     create,
-    resume: (task, { seed, spoken }) => rehearsedUser(create(task, { seed }), spoken),
+    resume: (task, { seed, lines: spoken }) => rehearsedUser(create(task, { seed }), spoken),
   };
 }
 
@@ -127,7 +127,7 @@ class AgendaUser {
   /** Answers a correct proposal: with a second thought once, with yes otherwise. */
   #decide(goal: AgendaGoal): void {
     if (goal.secondThought !== null) {
-      const { words, slots, confirmation } = goal.secondThought;
+      const { utterances: words, slots, confirmation } = goal.secondThought;
       this.#goal = { ...goal, slots, confirmation, secondThought: null };
       this.#request = this.#choose(words);
       for (const slot of slots) this.#given.delete(slot.name);
@@ -154,7 +154,7 @@ class AgendaUser {
           parts.push(next.text);
           this.#stack.pop();
         }
-        return { type: "words", text: parts.join(" "), usage: freeUsage };
+        return { type: "utterance", text: parts.join(" "), usage: freeUsage };
       }
       case "request": {
         this.#goal = act.goal;
@@ -163,7 +163,7 @@ class AgendaUser {
         this.#objections = [...act.goal.objections];
         for (const slot of act.goal.slots) this.#given.delete(slot.name);
         const before = this.#choose(act.isFirst ? this.#agenda.greetings : phrases.next);
-        return { type: "words", text: `${before} ${this.#request}`.trim(), usage: freeUsage };
+        return { type: "utterance", text: `${before} ${this.#request}`.trim(), usage: freeUsage };
       }
       case "goodbye":
         return { type: "hang-up", text: act.text, usage: freeUsage };
@@ -227,7 +227,7 @@ function listen(utterance: string): Heard {
 /** Slots that the agent asks for, in the order of the list. */
 function slotsAskedFor(heard: Heard, slots: readonly AgendaSlot[]): readonly AgendaSlot[] {
   return slots.filter((slot) =>
-    slot.askedBy.some((phrase) => heard.questions.some((question) => holdsWords(question, phrase))),
+    slot.phrases.some((phrase) => heard.questions.some((question) => holdsWords(question, phrase))),
   );
 }
 

@@ -6,7 +6,7 @@ import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } fr
 import {
   AttributedError,
   type ModelUsage,
-  type SpokenLine,
+  type PastLine,
   type ToolResult,
   type UserLine,
   type UserSide,
@@ -19,7 +19,7 @@ export const stopMarker = "###STOP###";
 
 /** A line with this unchanged text, or a hang-up if the text contains the stop marker. */
 export function lineFrom(text: string, usage: ModelUsage): UserLine {
-  return { type: text.includes(stopMarker) ? "hang-up" : "words", text, usage };
+  return { type: text.includes(stopMarker) ? "hang-up" : "utterance", text, usage };
 }
 
 /**
@@ -93,10 +93,10 @@ export function orderedUser(name: string, answer: Answer, state: "new" | "open" 
  * Brings `user`, which has not begun, to the middle of a conversation at the first call; a line
  * that differs from the spoken one fails with code "replay-mismatch".
  */
-export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]): UserSimulator {
+export function rehearsedUser(user: UserSimulator, spoken: readonly PastLine[]): UserSimulator {
   let rehearsal: Promise<void> | null = null;
   const rehearse = async (where: Surroundings): Promise<void> => {
-    for (const [index, { heard, line, results }] of spoken.entries()) {
+    for (const [index, { utterance: heard, line, results }] of spoken.entries()) {
       const again = await askUser(user, results ?? heard, undefined, where);
       if (again.type === line.type && again.text === line.text && isSameValue(again.calls, line.calls)) continue;
       throw userFailure(

@@ -37,7 +37,7 @@ describe("humanUser()", () => {
     const desk = terminal("last words");
     desk.input.end();
     const ended = humanUser(desk).create(testTask(), { seed: 1 });
-    expect(await ended.open()).toMatchObject({ type: "words", text: "last words" });
+    expect(await ended.open()).toMatchObject({ type: "utterance", text: "last words" });
     expect(await ended.reply("and?")).toMatchObject({ type: "hang-up", text: "" });
   });
 

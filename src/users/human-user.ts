@@ -8,7 +8,7 @@ import type { Readable, Writable } from "node:stream";
 import {
   ConfigurationError,
   freeUsage,
-  type SpokenLine,
+  type PastLine,
   type Task,
   type UserLine,
   type UserSimulator,
@@ -62,11 +62,11 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
   const agentSays = (task: Task, utterance: string): string =>
     `\nagent (${visibleLine(task.id)}): ${visible(utterance)}\n`;
 
-  const person = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
+  const person = (task: Task, spoken: readonly PastLine[]): UserSimulator => {
     const instruction = task.instruction === null ? "" : `\nYour instruction: ${visible(task.instruction)}`;
     // Shown before the first question, with the earlier lines, because a person forgets.
     let earlier = `\nTask ${visibleLine(task.id)}${instruction}\n${help}\n`;
-    for (const { heard, line } of spoken) {
+    for (const { utterance: heard, line } of spoken) {
       earlier += `${heard === null ? "" : agentSays(task, heard)}you (${visibleLine(task.id)})> ${visible(line.text)}\n`;
     }
     const answer: Answer = async (said, signal) => {
@@ -86,7 +86,7 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
   return {
     name: "human",
     create: (task) => person(task, []),
-    resume: (task, { spoken }) => person(task, spoken),
+    resume: (task, { lines: spoken }) => person(task, spoken),
   };
 }
 

@@ -102,7 +102,7 @@ describe("llmUser()", () => {
     for (const side of [null, actingSide]) {
       const http = answering(says(reply));
       const line = await userOf({ http }).open({ side });
-      expect(line).toMatchObject({ type: "words", text: reply.startsWith("hel ") ? "hel" : "hello" });
+      expect(line).toMatchObject({ type: "utterance", text: reply.startsWith("hel ") ? "hel" : "hello" });
     }
   });
 
@@ -112,7 +112,7 @@ describe("llmUser()", () => {
     const http = answering(says("secret ###STOP### </think>"), says("<think>secret"), says("hello"));
     const asked = userOf({ ...options, http }).open({ side });
     await clock.drain();
-    expect(await asked).toMatchObject({ type: "words", text: "hello", usage: { modelCalls: 3 } });
+    expect(await asked).toMatchObject({ type: "utterance", text: "hello", usage: { modelCalls: 3 } });
     const always = fakeServer(() => says("secret </thinking>"));
     const failing = failureOf(userOf({ ...options, http: always }).open({ side }));
     await clock.drain();

@@ -57,7 +57,7 @@ describe("llmUser() over the wire", () => {
       reply,
     );
     const line = await open(server.url);
-    expect(line).toMatchObject({ type: "words", text: "hello", usage: { modelCalls: 5, inputTokens: 10 } });
+    expect(line).toMatchObject({ type: "utterance", text: "hello", usage: { modelCalls: 5, inputTokens: 10 } });
     expect(server.count()).toBe(5);
   });
 

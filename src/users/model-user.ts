@@ -10,7 +10,7 @@ import {
   createModelCaller,
   UsageMeter,
 } from "../chat-models/index.ts";
-import { ConfigurationError, type SpokenLine, type Task, type UserSimulator, type UserSource } from "../core/index.ts";
+import { ConfigurationError, type PastLine, type Task, type UserSimulator, type UserSource } from "../core/index.ts";
 import { ActingConversation } from "./acting-conversation.ts";
 import { type Answer, lineFrom, orderedUser, utteranceIn } from "./conversation.ts";
 import { ownPrompts, type UserPrompts } from "./prompts.ts";
@@ -66,21 +66,21 @@ function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: Mo
   const caller = createModelCaller(chat, "user", options);
   const prompts: UserPrompts = { ...ownPrompts, ...options.prompts };
 
-  const play = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
+  const play = (task: Task, spoken: readonly PastLine[]): UserSimulator => {
     const instruction = instructionOf(task, name);
     const opening = (known: string | null): ChatText[] => [
       { role: "system", content: strategy.systemPrompt(prompts, known) },
       { role: "user", content: prompts.greeting },
     ];
     const messages = opening(instruction);
-    for (const { heard, line } of spoken) {
+    for (const { utterance: heard, line } of spoken) {
       if (heard !== null) messages.push({ role: "user", content: heard });
       messages.push({ role: "assistant", content: strategy.asRemembered(line.text) });
     }
     let acting: ActingConversation | null = null;
     const answer: Answer = async (said, signal, { side }) => {
       if (side !== null) {
-        acting ??= new ActingConversation(caller, { side, spoken });
+        acting ??= new ActingConversation(caller, { side, lines: spoken });
         return acting.next(said, signal);
       }
       const heard = utteranceIn(said);
@@ -99,7 +99,7 @@ function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: Mo
   return {
     name,
     create: (task) => play(task, []),
-    resume: (task, { spoken }) => play(task, spoken),
+    resume: (task, { lines: spoken }) => play(task, spoken),
   };
 }
 

@@ -14,8 +14,8 @@ function countingSource(): UserSource {
     create: (task, { seed }) => {
       const name = `${task.id}/${seed}/${made++}`;
       return {
-        open: () => Promise.resolve({ type: "words", text: `hello from ${name}`, usage }),
-        reply: (words) => Promise.resolve({ type: "words", text: `${words}? from ${name}`, usage }),
+        open: () => Promise.resolve({ type: "utterance", text: `hello from ${name}`, usage }),
+        reply: (words) => Promise.resolve({ type: "utterance", text: `${words}? from ${name}`, usage }),
       };
     },
   };
@@ -102,12 +102,12 @@ describe("replayingUser()", () => {
     seed: 1,
     take: 0,
     index: 0,
-    words: null,
-    answer: { type: "line", line: { type: "words", text: "hello", usage } },
+    utterance: null,
+    answer: { type: "line", line: { type: "utterance", text: "hello", usage } },
   };
 
   it("fails by name when the agent says something else, or goes on longer", async () => {
-    const source = replayingUser([exchange, { ...exchange, index: 1, words: "yes" }, { ...exchange, take: 1 }]);
+    const source = replayingUser([exchange, { ...exchange, index: 1, utterance: "yes" }, { ...exchange, take: 1 }]);
     const changed = await talk(source.create(testTask(), { seed: 1 }), "no");
     expect(changed[1]).toMatchObject({
       code: "replay-mismatch",

@@ -42,7 +42,7 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
     let index = said;
     return userFrom(async (heard, signal, where) => {
       const store = async (answer: UserExchange["answer"]): Promise<void> =>
-        sink({ taskId: task.id, seed, take, index: index++, words: recordedWords(heard), answer });
+        sink({ taskId: task.id, seed, take, index: index++, utterance: recordedUtterance(heard), answer });
       let line: UserLine;
       try {
         line = await askUser(user, heard, signal, where);
@@ -64,7 +64,7 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
   if (source.resume === undefined) return recording;
   return {
     ...recording,
-    resume: (task, options) => recorded(task, options, source.resume!(task, options), options.spoken.length),
+    resume: (task, options) => recorded(task, options, source.resume!(task, options), options.lines.length),
   };
 }
 
@@ -87,7 +87,7 @@ const usage = z.object({
 /** Arguments are JSON text, so that numbers keep their kind. */
 const call = z.object({ id: z.string(), name: z.string(), arguments: z.string() });
 const line = z.object({
-  type: z.enum(["words", "hang-up", "calls"]),
+  type: z.enum(["utterance", "hang-up", "calls"]),
   text: z.string(),
   usage,
   calls: z.array(call).optional(),
@@ -102,7 +102,7 @@ const userExchange = z
     /** Place in the conversation; 0 is the first line. */
     index: z.number(),
     /** The agent's utterance, or the results of the user's own calls; `null` for the first line. */
-    words: z.union([z.string(), z.array(z.string())]).nullable(),
+    utterance: z.union([z.string(), z.array(z.string())]).nullable(),
     answer: z.union([
       z.object({ type: z.literal("line"), line }).readonly(),
       z.object({ type: z.literal("failure"), failure }).readonly(),
@@ -150,8 +150,8 @@ export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
     return orderedUser("replay", async (heard, signal) => {
       if (signal?.aborted) throw cancelledFailure(`replay the user of task "${task.id}"`, signal);
       const exchange = recorded[index];
-      if (exchange === undefined || !isSameValue(exchange.words, recordedWords(heard))) {
-        throw mismatch(`line ${index} of task "${task.id}"`, recordedWords(heard), exchange);
+      if (exchange === undefined || !isSameValue(exchange.utterance, recordedUtterance(heard))) {
+        throw mismatch(`line ${index} of task "${task.id}"`, recordedUtterance(heard), exchange);
       }
       index++;
       if (exchange.answer.type === "line") return lineOf(exchange.answer.line);
@@ -161,11 +161,11 @@ export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
   return {
     name: "replay",
     create,
-    resume: (task, { seed, spoken }) => rehearsedUser(create(task, { seed }), spoken),
+    resume: (task, { seed, lines: spoken }) => rehearsedUser(create(task, { seed }), spoken),
   };
 }
 
-function recordedWords(heard: HeardByUser): UserExchange["words"] {
+function recordedUtterance(heard: HeardByUser): UserExchange["utterance"] {
   return heard === null || typeof heard === "string" ? heard : heard.map(({ text }) => text);
 }
 
@@ -174,9 +174,13 @@ function lineOf({ calls, ...rest }: z.infer<typeof line>): UserLine {
   return { ...rest, calls: calls.map((one) => ({ ...one, arguments: parseJson(one.arguments) as JsonObject })) };
 }
 
-function mismatch(where: string, heard: UserExchange["words"], exchange: UserExchange | undefined): AttributedError {
+function mismatch(
+  where: string,
+  heard: UserExchange["utterance"],
+  exchange: UserExchange | undefined,
+): AttributedError {
   const recorded =
-    exchange === undefined ? "the conversation was over" : `the agent said ${JSON.stringify(exchange.words)}`;
+    exchange === undefined ? "the conversation was over" : `the agent said ${JSON.stringify(exchange.utterance)}`;
   return userFailure(
     "replay-mismatch",
     `Cannot replay ${where}: the agent says ${JSON.stringify(heard)}, in the recording ${recorded}; record the conversation again.`,

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import type { ChatModel, ChatText } from "../chat-models/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
-import type { SpokenLine, UserSimulator, UserSource } from "../core/index.ts";
+import type { PastLine, UserSimulator, UserSource } from "../core/index.ts";
 import {
   agendaUser,
   humanUser,
@@ -21,9 +21,9 @@ import { testTask } from "./test-task.test-helper.ts";
 
 const heard = ["How can I help?", "What is your order number?", "Shall I go ahead?"];
 
-async function talk(user: UserSimulator, words: readonly (string | null)[]): Promise<SpokenLine[]> {
-  const spoken: SpokenLine[] = [];
-  for (const one of words) spoken.push({ heard: one, line: await (one === null ? user.open() : user.reply(one)) });
+async function talk(user: UserSimulator, words: readonly (string | null)[]): Promise<PastLine[]> {
+  const spoken: PastLine[] = [];
+  for (const one of words) spoken.push({ utterance: one, line: await (one === null ? user.open() : user.reply(one)) });
   return spoken;
 }
 
@@ -41,7 +41,7 @@ function countingModel(first: number, wrap: (line: string) => string = (line) =>
       if (!isReview) shown.push(messages.map((message) => ({ ...message }) as ChatText));
       const text = isReview ? "true" : wrap(`line ${next++}`);
       const usage = { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: null };
-      return Promise.resolve({ text, reasoning: null, toolCalls: [], isCutOff: false, usage });
+      return Promise.resolve({ text, reasoning: null, toolCalls: [], isTruncated: false, usage });
     },
   };
   return { chat, shown };
@@ -57,14 +57,14 @@ describe("UserSource.resume", () => {
     const words = [null, ...heard];
     const whole = await talk(make().create(task, { seed: 4 }), words);
     for (let said = 1; said < whole.length; said++) {
-      const user = make().resume!(task, { seed: 4, spoken: whole.slice(0, said) });
+      const user = make().resume!(task, { seed: 4, lines: whole.slice(0, said) });
       expect(await talk(user, words.slice(said))).toEqual(whole.slice(said));
     }
   });
 
   it("fails with replay-mismatch when the user would have said something else", async () => {
     const [first] = await talk(agendaUser().create(task, { seed: 4 }), [null]);
-    const user = agendaUser().resume!(task, { seed: 5, spoken: [first!] });
+    const user = agendaUser().resume!(task, { seed: 5, lines: [first!] });
     await expect(user.reply("Hello?")).rejects.toThrow("Cannot resume the conversation of the user: line 0");
   });
 
@@ -81,7 +81,7 @@ describe("UserSource.resume", () => {
       const words = [null, ...heard];
       const whole = await talk(make({ chat: before.chat }).create(testTask(), { seed: 0 }), words);
       const after = countingModel(2, wrap);
-      const user = make({ chat: after.chat }).resume!(testTask(), { seed: 0, spoken: whole.slice(0, 2) });
+      const user = make({ chat: after.chat }).resume!(testTask(), { seed: 0, lines: whole.slice(0, 2) });
       expect(await talk(user, words.slice(2))).toEqual(whole.slice(2));
       expect(after.shown).toEqual(before.shown.slice(2));
       await expect(user.open()).rejects.toThrow("Cannot call open()");
@@ -91,13 +91,13 @@ describe("UserSource.resume", () => {
   it("human is shown what was said before the next question, once", async () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     input.write("go on\nand on\n");
-    const spoken: SpokenLine[] = [
+    const spoken: PastLine[] = [
       {
-        heard: null,
-        line: { type: "words", text: "hello", usage: { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 } },
+        utterance: null,
+        line: { type: "utterance", text: "hello", usage: { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 } },
       },
     ];
-    const user = humanUser({ input, output }).resume!(testTask(), { seed: 0, spoken });
+    const user = humanUser({ input, output }).resume!(testTask(), { seed: 0, lines: spoken });
     expect((await user.reply("What now?")).text).toBe("go on");
     expect((await user.reply("And then?")).text).toBe("and on");
     const shown = String(output.read());
@@ -112,11 +112,11 @@ describe("UserSource.resume", () => {
     const words = [null, "a", "b"];
     // The last line was recorded, but did not count before the process died.
     const spoken = (await talk(source().create(task, { seed: 1 }), words)).slice(0, 2);
-    await talk(source().resume!(task, { seed: 1, spoken }), words.slice(2));
+    await talk(source().resume!(task, { seed: 1, lines: spoken }), words.slice(2));
     expect(exchanges.map(({ index }) => index)).toEqual([0, 1, 2, 2]);
     const again = await talk(replayingUser(exchanges).create(task, { seed: 1 }), words);
     expect(again.map(({ line }) => line.text)).toEqual(["One.", "Two.", "Three."]);
-    const resumed = replayingUser(exchanges).resume!(task, { seed: 1, spoken });
+    const resumed = replayingUser(exchanges).resume!(task, { seed: 1, lines: spoken });
     expect((await resumed.reply("b")).text).toBe("Three.");
   });
 

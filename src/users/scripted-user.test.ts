@@ -5,11 +5,11 @@ import { testTask } from "./test-task.test-helper.ts";
 
 describe("scriptedUser()", () => {
   it("says its lines in order, hears the agent, and hangs up at the stop marker with its last words", async () => {
-    const user = scriptedUser(["hello", { type: "words", text: "yes", usage: freeUsage }, "bye ###STOP###"]);
-    expect(await user.open()).toEqual({ type: "words", text: "hello", usage: freeUsage });
+    const user = scriptedUser(["hello", { type: "utterance", text: "yes", usage: freeUsage }, "bye ###STOP###"]);
+    expect(await user.open()).toEqual({ type: "utterance", text: "hello", usage: freeUsage });
     expect((await user.reply("sure?")).text).toBe("yes");
     expect(await user.reply("done")).toEqual({ type: "hang-up", text: "bye ###STOP###", usage: freeUsage });
-    expect(user.heard).toEqual(["sure?", "done"]);
+    expect(user.utterances).toEqual(["sure?", "done"]);
     expect(() => user.verify()).not.toThrow();
   });
 

@@ -20,7 +20,7 @@ export type UserStep =
 
 export interface ScriptedUser extends UserSimulator {
   /** The agent's utterances so far, one per `reply`. */
-  readonly heard: readonly string[];
+  readonly utterances: readonly string[];
   /** Throws if a call found no line, or if lines are left. */
   verify(): void;
 }
@@ -47,7 +47,7 @@ export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
   });
   return {
     ...user,
-    heard,
+    utterances: heard,
     verify: () => {
       if (unexpected.length > 0) throw new Error(unexpected[0]);
       if (played < steps.length) {
@@ -83,7 +83,7 @@ export function scriptedUsers(steps: readonly UserStep[]): ScriptedUserSource {
     name: "scripted",
     users,
     create,
-    resume: (_, { spoken }) => rehearsedUser(create(), spoken),
+    resume: (_, { lines: spoken }) => rehearsedUser(create(), spoken),
     verify: () => {
       if (users.length === 0) throw new Error("Cannot accept the scripted users: no episode has created one.");
       for (const user of users) user.verify();

@@ -51,7 +51,7 @@ describe("reactUser()", () => {
       replying("Thought: too early for ###STOP###\nUser Response: wait", "Thought: done\nUser Response: ###STOP###")
         .chat,
     );
-    expect(await user.open()).toMatchObject({ type: "words", text: "wait" });
+    expect(await user.open()).toMatchObject({ type: "utterance", text: "wait" });
     expect(await user.reply("Done.")).toMatchObject({ type: "hang-up", text: "###STOP###" });
   });
 

@@ -5,7 +5,7 @@ import { taskUser } from "./task-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
 
 const seed = { seed: 1 };
-const words = (text: string) => ({ type: "words", text, usage: freeUsage });
+const words = (text: string) => ({ type: "utterance", text, usage: freeUsage });
 const hangUp = { type: "hang-up", text: "", usage: freeUsage };
 
 describe("taskUser()", () => {
@@ -34,10 +34,10 @@ describe("taskUser()", () => {
       hangUp,
     ]);
     const spoken = [
-      { heard: null, line: first },
-      { heard: "a", line: { type: "words", text: "Go on.", usage: freeUsage } as const },
+      { utterance: null, line: first },
+      { utterance: "a", line: { type: "utterance", text: "Go on.", usage: freeUsage } as const },
     ];
-    const resumed = source.resume!(testTask(), { ...seed, spoken });
+    const resumed = source.resume!(testTask(), { ...seed, lines: spoken });
     expect([await resumed.reply("b"), await resumed.reply("c")]).toEqual([words("Go on."), hangUp]);
     expect(() => taskUser({ reminders: 0.5 })).toThrow(RangeError);
   });

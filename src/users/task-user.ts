@@ -5,7 +5,7 @@
 import {
   ConfigurationError,
   freeUsage,
-  type SpokenLine,
+  type PastLine,
   type Task,
   type UserSimulator,
   type UserSource,
@@ -32,13 +32,13 @@ export function taskUser(options: TaskUserOptions = {}): UserSource {
   if (!Number.isSafeInteger(reminders) || reminders < 0) {
     throw new RangeError(`Cannot make user "task": reminders is ${reminders}, expected a whole number from 0.`);
   }
-  const speak = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
+  const speak = (task: Task, spoken: readonly PastLine[]): UserSimulator => {
     let reminded = Math.max(0, spoken.length - 1);
     return orderedUser(
       "task",
       async (heard, _signal, { opening }) => {
-        if (heard === null) return { type: "words", text: opening ?? firstLine(task), usage: freeUsage };
-        if (reminded++ < reminders) return { type: "words", text: reminder, usage: freeUsage };
+        if (heard === null) return { type: "utterance", text: opening ?? firstLine(task), usage: freeUsage };
+        if (reminded++ < reminders) return { type: "utterance", text: reminder, usage: freeUsage };
         return { type: "hang-up", text: "", usage: freeUsage };
       },
       spoken.length === 0 ? "new" : "open",
@@ -47,7 +47,7 @@ export function taskUser(options: TaskUserOptions = {}): UserSource {
   return {
     name: "task",
     create: (task) => speak(task, []),
-    resume: (task, { spoken }) => speak(task, spoken),
+    resume: (task, { lines: spoken }) => speak(task, spoken),
   };
 }
 

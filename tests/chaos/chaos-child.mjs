@@ -71,13 +71,13 @@ async function recordedUser() {
   const create = () => {
     let looks = 0;
     return {
-      open: async () => ({ type: "words", text: "I have been notified of something.", usage }),
+      open: async () => ({ type: "utterance", text: "I have been notified of something.", usage }),
       reply: async (text) =>
         text.includes("done") ? { type: "hang-up", text: "###STOP###", usage } : calls("first", "check_notifications"),
       observe: async ([{ text }]) =>
         ++looks === 1
           ? calls("second", "dismiss_notification", ["notification_id", "notif_1"])
-          : { type: "words", text: `It says: ${text}`, usage },
+          : { type: "utterance", text: `It says: ${text}`, usage },
     };
   };
   return recordingUser({ name: "reader", create }, (one) => appendFile(file, `${JSON.stringify(one)}\n`));

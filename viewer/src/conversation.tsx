@@ -266,7 +266,7 @@ function DecisionView({ event: { action, decision } }: { readonly event: Extract
         : decision.type === "observe"
           ? [{ call: decision.call, arguments: null, feedback: decision.feedback, problems: [] }]
           : [];
-  const said = decision.type === "say" ? decision.words : action.content;
+  const said = decision.type === "say" ? decision.content : action.content;
   const isMalformed = decision.problems.length > 0 || action.problems.length > 0;
   return (
     <>

@@ -140,7 +140,7 @@ function memberOf(row: Row, episode: ShownEpisode): Member {
       steps.push({ kind: event.result.isError ? "error" : "result", text: event.result.text, turn: event.turn });
     else if (event.type === "decision") {
       const { decision, action, turn } = event;
-      if (decision.type === "say") steps.push({ kind: "agent", text: decision.words, turn });
+      if (decision.type === "say") steps.push({ kind: "agent", text: decision.content, turn });
       else if (decision.type === "call")
         steps.push({ kind: "call", text: callText({ name: decision.call.name, arguments: decision.arguments }), turn });
       else if (decision.type === "calls") {

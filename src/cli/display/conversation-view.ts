@@ -171,7 +171,7 @@ function decisionLines(
         ]),
       ];
     case "say":
-      return [...lines, ...labelled(colours.green("agent"), decision.words, view)];
+      return [...lines, ...labelled(colours.green("agent"), decision.content, view)];
     case "observe":
       return [
         ...lines,
@@ -203,7 +203,7 @@ function isWithoutCall(decision: Decision): boolean {
  */
 function textBeside({ content, toolCalls }: ParsedAction, decision: Decision): string {
   if (toolCalls.length > 0) return content.trim();
-  if (decision.type === "say" && decision.words === content) return "";
+  if (decision.type === "say" && decision.content === content) return "";
   return content.slice(0, Math.max(0, content.lastIndexOf(actionMarker))).trim();
 }
 

@@ -105,9 +105,9 @@ export class Scheduler {
     // Sequences that await a single token go first, so that long prompts never delay them.
     const byLength = [...this.#running].sort((a, b) => Number(this.#isPrompt(a)) - Number(this.#isPrompt(b)));
     for (const sequence of byLength) {
-      if (sequence.slot < 0 || decoder.room === 0) continue;
+      if (sequence.slot < 0 || decoder.capacity === 0) continue;
       if (sequence.pages.length === 0) this.#begin(sequence);
-      const end = Math.min(sequence.length, sequence.computed + decoder.room);
+      const end = Math.min(sequence.length, sequence.computed + decoder.capacity);
       if (!this.#givePages(sequence, end, inBatch)) continue;
       inBatch.add(sequence);
       let row = -1;

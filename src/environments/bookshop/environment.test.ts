@@ -45,14 +45,14 @@ describe("grade()", () => {
     const { environment, member, order, refund } = cancellation();
     await environment.call({ name: "look_up", arguments: args({ id: member }) });
     await environment.call({ name: "look_up", arguments: args({ id: order }) });
-    await environment.hear(`I will cancel ${order}. Do you confirm?`);
+    await environment.receiveUtterance(`I will cancel ${order}. Do you confirm?`);
     const result = await environment.call({ name: "cancel_order", arguments: args({ order_id: order }) });
     expect(result).toMatchObject({ isError: false, endsEpisode: false });
     expect(await environment.grade(completed)).toMatchObject({
       reward: 0,
       log: `The data is as it should be. Not told: ${refund}.`,
     });
-    await environment.hear(`You get ${refund} back.`);
+    await environment.receiveUtterance(`You get ${refund} back.`);
     expect(await environment.grade(completed)).toMatchObject({
       reward: 1,
       metrics: { ruleViolations: 0, factsUnsaid: 0 },
@@ -69,9 +69,9 @@ describe("grade()", () => {
     for (const what of lookedUp) {
       await environment.call({ name: "look_up", arguments: args({ id: what === "member" ? member : order }) });
     }
-    if (isConfirmed) await environment.hear(`I will cancel ${order}. Do you confirm?`);
+    if (isConfirmed) await environment.receiveUtterance(`I will cancel ${order}. Do you confirm?`);
     await environment.call({ name: "cancel_order", arguments: args({ order_id: order }) });
-    await environment.hear(`You get ${refund} back.`);
+    await environment.receiveUtterance(`You get ${refund} back.`);
     const grade = await environment.grade(completed);
     expect(grade).toMatchObject({ reward: 0, metrics: { ruleViolations: 1 } });
     expect(grade.log).toContain(`Broken: ${rule} by cancel_order.`);
@@ -84,10 +84,10 @@ describe("grade()", () => {
     const member = scenario.agenda.slots[0]!.answers[0]!.slice(0, 6);
     const card = [...scenario.shop.cards.values()].find((one) => one.member === member)!;
     await environment.call({ name: "look_up", arguments: args({ id: member }) });
-    await environment.hear(`It is ${fact!.said[0]}.`);
+    await environment.receiveUtterance(`It is ${fact!.said[0]}.`);
     expect((await environment.grade(completed)).reward).toBe(0);
     await environment.call({ name: "look_up", arguments: args({ id: card.id }) });
-    await environment.hear(`It is ${fact!.said[0]}.`);
+    await environment.receiveUtterance(`It is ${fact!.said[0]}.`);
     expect((await environment.grade(completed)).reward).toBe(1);
   });
 
@@ -99,7 +99,7 @@ describe("grade()", () => {
       const environment = source.open(task);
       for (const id of [member, order]) await environment.call({ name: "look_up", arguments: args({ id }) });
       await environment.call({ name: "decline", arguments: args({ id: order, rule }) });
-      await environment.hear("I cannot, it has shipped.");
+      await environment.receiveUtterance("I cannot, it has shipped.");
       expect((await environment.grade(completed)).reward).toBe(rule === 4 ? 1 : 0);
     }
   });

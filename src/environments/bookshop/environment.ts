@@ -66,7 +66,7 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
       ["cases", scenario.goals.map((goal) => `${goal.kind}/${goal.caseName}`)],
     ]),
     call: (call) => (call.name === "look_up" ? lookUp(textOf(call.arguments, "id")) : makeChange(call)),
-    hear: (utterance) => {
+    receiveUtterance: (utterance) => {
       saidSinceChange.push(utterance);
       for (const value of statedValues(utterance)) if (!known.has(value)) guesses.add(value);
       if (guesses.size > guessesAllowed) return;

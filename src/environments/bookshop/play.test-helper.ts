@@ -50,7 +50,7 @@ export async function play(
     if (call === "bad") {
       show("till", "Error: write one tool call, as JSON.");
     } else if (call === null) {
-      await environment.hear(action);
+      await environment.receiveUtterance(action);
       const line = await user.reply(action);
       if (line.type === "hang-up") {
         lines.push({ role: "member", text: line.text });

@@ -93,10 +93,10 @@ function agendaOf({ draw, member }: World, goals: readonly Goal[]): Agenda {
     slots: [
       {
         name: "member",
-        askedBy: ["member id", "member number", "membership", "your id", "who are you", "identify yourself"],
+        phrases: ["member id", "member number", "membership", "your id", "who are you", "identify yourself"],
         answers: [`${member.id}.`, `I am ${member.id}.`, `Sure, ${member.id}.`],
       },
-      { name: "name", askedBy: ["your name", "full name"], answers: [`${member.name}.`] },
+      { name: "name", phrases: ["your name", "full name"], answers: [`${member.name}.`] },
     ],
     goals: goals.map((goal) => goal.agenda),
     farewells,

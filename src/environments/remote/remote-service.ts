@@ -63,7 +63,7 @@ export interface RemoteSession {
   readonly opening?: string | null;
   call(call: EnvironmentCall, options: RemoteCallOptions): Promise<ToolResult>;
   /** Receives an utterance of the agent to the user. A service without a use for it resolves. */
-  hear(utterance: string, options: RemoteCallOptions): Promise<void>;
+  receiveUtterance(utterance: string, options: RemoteCallOptions): Promise<void>;
   grade(ending: Ending, options: RemoteCallOptions): Promise<Grade>;
   /** Called exactly once for every opened session, even during a call. */
   close(): Promise<void>;

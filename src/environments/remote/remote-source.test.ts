@@ -37,7 +37,7 @@ function service(parts: Partial<RemoteService> = {}, session: Partial<RemoteSess
         tools: [tool],
         info: new Map(),
         call: async () => result,
-        hear: async () => undefined,
+        receiveUtterance: async () => undefined,
         grade: async () => ({ reward: 1, metrics: {}, log: "", info: new Map() }),
         close: async () => {
           log.open--;
@@ -76,7 +76,7 @@ describe("remoteSource()", () => {
     expect(await world.grade({ outcome: "completed" })).toMatchObject({ reward: 1 });
     await Promise.all([world.close?.(), world.close?.()]);
     expect(log).toEqual({ open: 0, closed: 1, most: 1 });
-    expect(source.sessions()).toEqual({ opened: 1, closed: 1, leftBehind: 0, active: 0, peak: 1, queued: 0 });
+    expect(source.sessions()).toEqual({ opened: 1, closed: 1, unclosed: 0, active: 0, peak: 1, queued: 0 });
   });
 
   it("queues openings beyond the capacity, in their order", async () => {
@@ -159,7 +159,7 @@ describe("remoteSource()", () => {
     const source = remoteSource(made, { limits: { callMs: 10, maxCharacters: 100 } });
     const world = await source.open(task, options);
     expect(await codeOf(world.call(call))).toBe(code);
-    expect(await codeOf(world.hear("so?"))).toBe(code);
+    expect(await codeOf(world.receiveUtterance("so?"))).toBe(code);
     expect(await codeOf(world.grade({ outcome: "completed" }))).toBe(code);
     await world.close?.();
     expect(log).toMatchObject({ open: 0, closed: 1 });
@@ -191,6 +191,6 @@ describe("remoteSource()", () => {
     const source = remoteSource(made, { limits: { closeMs: 10 } });
     await (await source.open(task, options)).close?.();
     await (await source.open(task, options)).close?.();
-    expect(source.sessions()).toMatchObject({ opened: 2, closed: 0, leftBehind: 2, active: 0 });
+    expect(source.sessions()).toMatchObject({ opened: 2, closed: 0, unclosed: 2, active: 0 });
   });
 });

@@ -23,7 +23,7 @@ export type RemoteLimits = {
   /** @default 120000 */
   readonly gradeMs: number;
   /**
-   * Deadline of a close; a session that takes longer is abandoned and counted in `leftBehind`.
+   * Deadline of a close; a session that takes longer is abandoned and counted in `unclosed`.
    * @default 10000
    */
   readonly closeMs: number;
@@ -49,12 +49,12 @@ export const defaultRemoteLimits: RemoteLimits = Object.freeze({
 /** Pauses while sessions of other processes take the capacity: short at first, then longer. */
 const backoffMs = { first: 100, most: 5_000 };
 
-/** Counts of a source's sessions. `opened` is `closed` plus `leftBehind` plus `active`. */
+/** Counts of a source's sessions. `opened` is `closed` plus `unclosed` plus `active`. */
 export type SessionCounts = {
   readonly opened: number;
   readonly closed: number;
   /** Sessions whose close failed or took too long. */
-  readonly leftBehind: number;
+  readonly unclosed: number;
   readonly active: number;
   /** Maximum number of concurrent sessions so far. */
   readonly peak: number;
@@ -142,7 +142,7 @@ class Ledger {
   readonly #closing = new WeakMap<RemoteSession, Promise<void>>();
   /** Sessions that are open, being opened or being closed. */
   #taken = 0;
-  #counts = { opened: 0, closed: 0, leftBehind: 0, active: 0, peak: 0, queued: 0 };
+  #counts = { opened: 0, closed: 0, unclosed: 0, active: 0, peak: 0, queued: 0 };
 
   constructor(service: RemoteService, { limits, clock }: { readonly limits: RemoteLimits; readonly clock: Clock }) {
     this.#service = service;
@@ -228,7 +228,7 @@ class Ledger {
       this.#counts.closed++;
     } catch {
       // The episode is done and its reward is known; a lease on the service's side ends the rest.
-      this.#counts.leftBehind++;
+      this.#counts.unclosed++;
     }
     this.#counts.active--;
     this.#release();
@@ -301,9 +301,9 @@ function remoteEnvironment(
         seen.update(dumpJson([call.name, call.arguments, result.text, result.isError]));
         return result;
       }),
-    hear: (utterance, options) =>
+    receiveUtterance: (utterance, options) =>
       within("pass on the utterance", { ms: limits.callMs, signal: options?.signal }, async (inner) => {
-        await session.hear(utterance, { signal: inner });
+        await session.receiveUtterance(utterance, { signal: inner });
         seen.update(dumpJson(["say", utterance]));
       }),
     grade: (ending, options) =>

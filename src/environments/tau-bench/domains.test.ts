@@ -63,7 +63,7 @@ describe.skipIf(folder === null).each(domains)(
       const data = await loadTauBench({ domain, folder: folder! });
       for (const { task, actions, outputs } of data.tasks.get("test")!) {
         const environment = source.open(task);
-        for (const output of outputs) await environment.hear(`It is ${output}.`);
+        for (const output of outputs) await environment.receiveUtterance(`It is ${output}.`);
         for (const { name, kwargs } of actions) await environment.call({ name, arguments: kwargs });
         const grade = await environment.grade(completed);
         expect(grade).toMatchObject({ reward: 1, log: "", metrics: { database_right: 1 } });

@@ -91,7 +91,7 @@ function createEnvironment(data: DomainData, task: TauTask): Environment {
       const isError = text.startsWith("Error: ") || text === `Unknown action ${name}`;
       return { text, isError, endsEpisode, info: new Map([["source", name]]) };
     },
-    hear: (utterance) => {
+    receiveUtterance: (utterance) => {
       said.push({ name: respondName, kwargs: new Map([["content", utterance]]) });
     },
     // A truncated episode earns 0, as in the reference, which only computes a reward when an

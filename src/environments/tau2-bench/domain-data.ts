@@ -34,7 +34,7 @@ export type DomainData = {
   /** Guidelines for a user simulated by a model, without and with tools of its own. */
   readonly userGuidelines: { readonly plain: string; readonly tools: string };
   /** Texts for agents and the judge; `null` if the folder has no `prompts.json`. */
-  readonly texts: Tau2Prompts | null;
+  readonly prompts: Tau2Prompts | null;
   /** SHA-256 (hex) of databases, policies, tools, guidelines and splits. */
   readonly fingerprint: string;
   /** Names of upstream's splits. */
@@ -116,7 +116,7 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
     tools: agentTools,
     userTools,
     userGuidelines: { plain, tools: withTools },
-    texts: prompts === null ? null : readPrompts(fileOf(promptsFile), prompts),
+    prompts: prompts === null ? null : readPrompts(fileOf(promptsFile), prompts),
     fingerprint: hash.digest("hex"),
     splits: [...splits.keys()],
     tasks: tasksBySplit(domain, folder, splits),

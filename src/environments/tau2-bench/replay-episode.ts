@@ -46,7 +46,7 @@ export async function replayTau2Episode(
     } else if (event.type === "decision") {
       const { decision, action } = event;
       made = { calls: callsOf(decision), text: action.content, carriedOut: 0 };
-      if (decision.type === "say") await speak(sampling, () => world.hear(decision.words));
+      if (decision.type === "say") await speak(sampling, () => world.receiveUtterance(decision.content));
     } else if (event.type === "tool-result" && made !== null) {
       const { calls, text, carriedOut } = made;
       const { call, arguments: given } = calls[event.call ?? 0] ?? { call: null, arguments: null };

@@ -34,13 +34,13 @@ async function solve(environment: Environment, user: UserSimulator, { criteria }
     if (requestor === "assistant") await environment.call({ name, arguments: given });
     else {
       const request = `Please do this on your phone: ${name} ${[...given.values()].map(pythonStr).join(" ")}`;
-      await environment.hear(request);
+      await environment.receiveUtterance(request);
       heard = await listen(environment, user, await user.reply(request, { side }));
     }
   }
   for (let turn = 0; turn < 8 && !heard.isOver; turn++) {
     const request = turn === 0 ? "Please run can_send_mms, run_speed_test and check_status_bar." : "Goodbye.";
-    await environment.hear(request);
+    await environment.receiveUtterance(request);
     heard = await listen(environment, user, await user.reply(request, { side }));
   }
 }

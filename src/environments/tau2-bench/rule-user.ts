@@ -103,10 +103,10 @@ export function telecomRuleUser(): UserSource {
   return {
     name: "rules",
     create: make,
-    resume: (task, { spoken }) => {
+    resume: (task, { lines: spoken }) => {
       const user = make(task);
       // The user's lines follow from what it hears, so it hears everything again.
-      for (const { heard, results } of spoken) user.hear(results ?? heard);
+      for (const { utterance: heard, results } of spoken) user.next(results ?? heard);
       return user;
     },
   };
@@ -132,19 +132,19 @@ class RuleUser implements UserSimulator {
 
   async open({ side = null }: UserCallOptions = {}): Promise<UserLine> {
     requireTools(side);
-    return this.hear(null);
+    return this.next(null);
   }
 
   async reply(utterance: string): Promise<UserLine> {
-    return this.hear(utterance);
+    return this.next(utterance);
   }
 
   async observe(results: readonly ToolResult[]): Promise<UserLine> {
-    return this.hear(results);
+    return this.next(results);
   }
 
   /** The next line; the same input gives the same line. */
-  hear(heard: string | readonly ToolResult[] | null): UserLine {
+  next(heard: string | readonly ToolResult[] | null): UserLine {
     if (heard === null) return words(`${this.#reason} ${this.#known}`.trim());
     if (typeof heard !== "string") return this.#afterCalls(heard);
     const text = heard.toLowerCase();
@@ -178,7 +178,7 @@ class RuleUser implements UserSimulator {
   }
 }
 
-const words = (text: string): UserLine => ({ type: "words", text, usage: freeUsage });
+const words = (text: string): UserLine => ({ type: "utterance", text, usage: freeUsage });
 
 const longestFirst = requests.map(({ tool }) => tool).sort((left, right) => right.length - left.length);
 

@@ -11,7 +11,7 @@ const folder = sharedFolder("tau2-bench");
 const load = (domain: string): Promise<DomainData> => loadTau2Data({ domain, folder: folder! });
 const completed = { outcome: "completed" } as const;
 
-const words = (text: string): UserLine => ({ type: "words", text, usage: freeUsage });
+const words = (text: string): UserLine => ({ type: "utterance", text, usage: freeUsage });
 const hangUp: UserLine = { type: "hang-up", text: "Thanks. ###STOP###", usage: freeUsage };
 const calls = (name: string, given: JsonObject): UserLine => ({
   type: "calls",
@@ -27,12 +27,12 @@ async function solve(environment: Environment, { criteria }: Tau2Task): Promise<
   for (const { requestor, name, arguments: given } of criteria?.actions ?? []) {
     if (requestor === "assistant") await environment.call({ name, arguments: given });
     else {
-      await environment.hear("Please do it.");
+      await environment.receiveUtterance("Please do it.");
       expect((await side.act(calls(name, given))).results.length).toBe(1);
       await side.act(words("Done."));
     }
   }
-  await environment.hear(`All done. ${(criteria?.communicated ?? []).join(" ")}`);
+  await environment.receiveUtterance(`All done. ${(criteria?.communicated ?? []).join(" ")}`);
   expect(await side.act(hangUp)).toEqual({ results: [], endsEpisode: true });
 }
 
@@ -110,7 +110,7 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
     expect((await environment.grade(completed)).log).toContain("user_error");
     const other = source.open(source.taskset("base").task(0));
     await other.userSide!.act(words("Hi"));
-    expect(await other.hear("")).toEqual({ endsEpisode: true });
+    expect(await other.receiveUtterance("")).toEqual({ endsEpisode: true });
     expect((await other.grade(completed)).log).toContain("agent_error");
   });
 

@@ -184,12 +184,12 @@ export class Tau2Environment implements Environment {
     this.task = given;
     this.info = new Map<string, JsonValue>([["tau2_task", task.id]]);
     this.tools = isSolo ? [...data.tools, ...data.userTools, doneTool] : data.tools;
-    const { policy, soloPolicy, texts, userGuidelines } = data;
+    const { policy, soloPolicy, prompts, userGuidelines } = data;
     // The ticket is in the system message, as in upstream, and also the first user message, because
     // most templates need one.
     this.opening = isSolo ? (task.ticket ?? scenarioText(task)) : null;
-    if (isSolo) this.guidelines = soloAgentPrompt(texts?.soloAgent ?? soloInstruction, soloPolicy ?? policy, task);
-    else this.guidelines = texts === null ? policy : agentPrompt(texts.agent, policy);
+    if (isSolo) this.guidelines = soloAgentPrompt(prompts?.soloAgent ?? soloInstruction, soloPolicy ?? policy, task);
+    else this.guidelines = prompts === null ? policy : agentPrompt(prompts.agent, policy);
     this.history = isSolo ? [] : visibleTo("assistant", messages).map((message) => asMessage(message, "assistant"));
     this.userSide = isSolo
       ? null
@@ -214,7 +214,7 @@ export class Tau2Environment implements Environment {
     return { text: content, isError, endsEpisode: this.#isOver, info: new Map() };
   }
 
-  hear(utterance: string): { readonly endsEpisode: boolean } {
+  receiveUtterance(utterance: string): { readonly endsEpisode: boolean } {
     this.#conversation.skipUser();
     this.#say({ role: "assistant", content: utterance, toolCalls: null }, "agent_error");
     return { endsEpisode: this.#isOver };
@@ -224,7 +224,7 @@ export class Tau2Environment implements Environment {
     const { data, task } = this.#parts;
     const assertions = judgedAssertions(task);
     if (assertions.length === 0 || !isGraded(this.#reason(ending))) return null;
-    return assertionQuestion(data.texts, this.#conversation.messages, assertions);
+    return assertionQuestion(data.prompts, this.#conversation.messages, assertions);
   }
 
   async grade(ending: Ending, { answer = null }: Partial<GradeOptions> = {}): Promise<Grade> {

@@ -212,13 +212,17 @@ function recordAnswer(call: ForwardedCall, answer: WireAnswer, isWhole: boolean)
   return session.answered(begun, placed, { action, usage, names: { id: answer.id, items: answer.items } });
 }
 
-function actionOf({ text, reasoning, toolCalls, isCutOff }: WireAnswer, turn: number, isWhole: boolean): ParsedAction {
+function actionOf(
+  { text, reasoning, toolCalls, isTruncated }: WireAnswer,
+  turn: number,
+  isWhole: boolean,
+): ParsedAction {
   return {
     text,
     reasoning,
     content: text,
     problems: [],
-    isTerminated: isWhole && !isCutOff,
+    isTerminated: isWhole && !isTruncated,
     toolCalls: toolCalls.map(({ id, name, argumentsText }, at) => ({
       id: id ?? `call_${turn}_${at}`,
       name,

@@ -191,7 +191,7 @@ export class ForwardedSession implements ForwardingSession {
    */
   async forward(dialect: Dialect, request: ProgramRequest): Promise<ForwardedReply | null> {
     const model = this.#model();
-    if (!model.speaks(dialect.name)) return null;
+    if (!model.supports(dialect.name)) return null;
     const { sampling } = this.#parts;
     const seedOf = (call: number): number | null => this.#seedOf(call);
     return forwardRequest(this, { model, dialect, request, sampling, seedOf, record: this.#record });

@@ -91,7 +91,7 @@ export class Decoder {
   }
 
   /** Number of rows that the next run can still take. */
-  get room(): number {
+  get capacity(): number {
     return this.#maxRows - this.#rows;
   }
 

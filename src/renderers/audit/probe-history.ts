@@ -121,7 +121,7 @@ type Step = {
   readonly sampled: SampledAnswer;
   readonly respond: (action: ParsedAction) => readonly Message[];
   /** True if the token limit ended the answer before its end token was sampled. */
-  readonly isCutOff: boolean;
+  readonly isTruncated: boolean;
 };
 
 /** A conversation whose last message is examined. */
@@ -141,8 +141,8 @@ const results =
     }));
 
 /** `null` for an answer that the template or the model does not write. */
-function step(sampled: SampledAnswer | null, respond: Step["respond"], isCutOff = false): Step | null {
-  return sampled === null ? null : { sampled, respond, isCutOff };
+function step(sampled: SampledAnswer | null, respond: Step["respond"], isTruncated = false): Step | null {
+  return sampled === null ? null : { sampled, respond, isTruncated };
 }
 
 /** Loops never add such a message, so a template that refuses it can still be trained with. */
@@ -184,7 +184,7 @@ export type Probe = {
 export function probeHistory(audited: AuditedTemplate, { kind, steps }: Scenario): Probe {
   let messages = opening;
   let probe: Probe | null = null;
-  for (const [turn, { sampled, respond, isCutOff }] of steps.entries()) {
+  for (const [turn, { sampled, respond, isTruncated }] of steps.entries()) {
     const action = audited.read(sampled, turn);
     // An episode's history holds an action as the sampled text.
     const history: Message[] = [
@@ -192,7 +192,7 @@ export function probeHistory(audited: AuditedTemplate, { kind, steps }: Scenario
       { role: "assistant", content: action.text, reasoning: null, toolCalls: [] },
     ];
     const newMessages = respond(action);
-    const found = probeStep(audited, { sampled, isCutOff, messages, history, newMessages });
+    const found = probeStep(audited, { sampled, isTruncated, messages, history, newMessages });
     probe = { finding: { kind, ...found.finding }, stray: found.stray };
     if (probe.finding.error !== null) return probe;
     messages = [...history, ...newMessages];
@@ -201,7 +201,7 @@ export function probeHistory(audited: AuditedTemplate, { kind, steps }: Scenario
   return probe;
 }
 
-type Place = Pick<Step, "sampled" | "isCutOff"> & {
+type Place = Pick<Step, "sampled" | "isTruncated"> & {
   readonly messages: readonly Message[];
   /** The messages and the action after them. */
   readonly history: readonly Message[];
@@ -212,7 +212,7 @@ type StepProbe = { readonly finding: Omit<HistoryFinding, "kind">; readonly stra
 
 function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
   const { family, renderer, tokenizer, thinkTags } = audited;
-  const { sampled, isCutOff, messages, history, newMessages } = place;
+  const { sampled, isTruncated, messages, history, newMessages } = place;
   const before = audited.render(messages, { addGenerationPrompt: true });
   const after = audited.render([...history, ...newMessages], { addGenerationPrompt: true });
   const refused = ({ message }: Error): StepProbe => ({
@@ -224,8 +224,8 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
   if (after.type === "refused") return refused(after.error);
   const lost = lostMessage(after.segments, [...history, ...newMessages]);
   const { body } = sampled;
-  const sampledEnd = isCutOff ? "" : (sampled.end ?? openerOf(after, history.length, audited));
-  const end = isCutOff ? (family.endToken ?? "") : sampledEnd;
+  const sampledEnd = isTruncated ? "" : (sampled.end ?? openerOf(after, history.length, audited));
+  const end = isTruncated ? (family.endToken ?? "") : sampledEnd;
   const difference = nameChange({ prompt: before.text, body, end, written: after.text, newMessages, thinkTags });
   const lastAction = tokenizer.encode(body + sampledEnd);
   const found = (loop: HistoryFinding["loop"], error: string | null, stray: string | null): StepProbe => ({
@@ -265,7 +265,7 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
   // template need not write there.
   const endToken = family.endToken ?? "";
   const thought = renderer.unclosedThought?.(body) ?? "";
-  const missing = [...(thought === "" ? [] : [thought + endToken]), ...(isCutOff ? [endToken] : [])];
+  const missing = [...(thought === "" ? [] : [thought + endToken]), ...(isTruncated ? [endToken] : [])];
   const added = missing.find((text) => appended.startsWith(text)) ?? "";
   const isWritten = recoded(after.text).endsWith(appended.slice(added.length));
   return found("keeps-stream", null, isWritten ? null : appended);

@@ -31,7 +31,7 @@ type Create = (sentences: VendorSentences) => PromptEncoder;
 function row(parts: Omit<EncoderRow, "load">, create: () => Promise<Create>): EncoderRow {
   const load = async (contents: readonly string[]): Promise<PromptEncoder> => {
     const texts = new Map(contents.toReversed().flatMap((content) => [...pythonStrings(content)]));
-    return (await create())({ texts, files: parts.files });
+    return (await create())({ sentences: texts, files: parts.files });
   };
   return { ...parts, load };
 }

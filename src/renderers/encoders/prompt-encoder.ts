@@ -20,7 +20,7 @@ export type VendorSentences = {
    * Sentences by the name of the constant in the vendor's Python module; `NAME.key` for an entry of
    * a dict.
    */
-  readonly texts: ReadonlyMap<string, string>;
+  readonly sentences: ReadonlyMap<string, string>;
   /** Files that are searched for them, from the model folder. */
   readonly files: readonly string[];
 };
@@ -94,7 +94,7 @@ export class PromptWriter {
 }
 
 /** The sentence of a constant. Refuses where no file of the user holds it. */
-export function sentence({ texts, files }: VendorSentences, name: string): string {
+export function sentence({ sentences: texts, files }: VendorSentences, name: string): string {
   const text = texts.get(name);
   if (text !== undefined) return text;
   return refuse(

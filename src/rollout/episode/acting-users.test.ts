@@ -43,7 +43,7 @@ const shared: EnvironmentSource = {
             const result = known ? await inner.call({ name: "count", arguments: by }) : null;
             results.push(result ?? { text: "Error: no such tool", isError: true, endsEpisode: false, info: new Map() });
           }
-          if (line.type === "words") said++;
+          if (line.type === "utterance") said++;
           return { results, endsEpisode: said === 3 };
         },
       },

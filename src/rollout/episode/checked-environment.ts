@@ -13,7 +13,7 @@ import type {
   EnvironmentSource,
   Grade,
   GradeOptions,
-  Heard,
+  UtteranceResult,
   OpenOptions,
   ToolResult,
   Task,
@@ -98,7 +98,7 @@ export class CheckedEnvironment implements Environment {
   constructor(value: unknown) {
     const environment = record(value, "an environment") as Partial<Environment>;
     this.#environment = environment as Environment;
-    for (const method of ["call", "hear", "grade"] as const) {
+    for (const method of ["call", "receiveUtterance", "grade"] as const) {
       if (typeof environment[method] !== "function") throw misfit(method, "a function", environment[method]);
     }
     const { close } = environment;
@@ -119,11 +119,11 @@ export class CheckedEnvironment implements Environment {
     return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call, options), readToolResult);
   }
 
-  hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard> {
+  receiveUtterance(utterance: string, options?: EnvironmentCallOptions): UtteranceResult | Promise<UtteranceResult> {
     return crossing(
       "environment",
       "pass on the utterance",
-      () => this.#environment.hear(utterance, options),
+      () => this.#environment.receiveUtterance(utterance, options),
       readHeard,
     );
   }
@@ -346,7 +346,7 @@ function readOutcome(value: unknown, { calls = [] }: UserLine): UserOutcome {
   return { results: results.map(readToolResult), endsEpisode: boolean(endsEpisode, "endsEpisode") };
 }
 
-function readHeard(value: unknown): Heard {
+function readHeard(value: unknown): UtteranceResult {
   if (value === undefined) return undefined;
   return { endsEpisode: boolean(record(value, "what was heard")["endsEpisode"], "endsEpisode") };
 }
@@ -382,8 +382,8 @@ function readHistory(value: unknown, name: string): readonly Message[] {
 /** A validated line of a user. Throws a `TypeError` that names the field. */
 export function readUserLine(value: unknown): UserLine {
   const { type, text, usage, calls = [] } = record(value, "a line of the user");
-  if (type !== "words" && type !== "hang-up" && type !== "calls") {
-    throw misfit("type", '"words", "hang-up" or "calls"', type);
+  if (type !== "utterance" && type !== "hang-up" && type !== "calls") {
+    throw misfit("type", '"utterance", "hang-up" or "calls"', type);
   }
   if (!Array.isArray(calls) || calls.length > 0 !== (type === "calls")) {
     throw misfit(

@@ -59,7 +59,7 @@ function fateful(fateOf: (step: Step) => Fate, sleep: (ms: number) => Promise<vo
         return {
           ...healthy,
           call: (call, given) => use("call", () => healthy.call(call), given),
-          hear: (utterance, given) => use("hear", () => healthy.hear(utterance), given),
+          receiveUtterance: (utterance, given) => use("hear", () => healthy.receiveUtterance(utterance), given),
           grade: (ending, given) => use("grade", () => healthy.grade(ending), given),
           close: () => {
             log.closed++;

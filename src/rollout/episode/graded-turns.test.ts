@@ -20,7 +20,7 @@ function rewarding({ step = () => null, grade = {} }: Graded): EnvironmentSource
         tools: inner.tools,
         info: inner.info,
         digest: () => inner.digest(),
-        hear: (utterance) => inner.hear(utterance),
+        receiveUtterance: (utterance) => inner.receiveUtterance(utterance),
         call: async (call) => ({ ...(await inner.call(call)), reward: step(call.arguments.get("by")) }),
         grade: async (ending) => ({ ...(await inner.grade(ending)), ...grade }),
       };

@@ -28,7 +28,7 @@ function createUser(source: UserSource, task: Task, options: ResolvedOptions): U
   const last = spoken.at(-1)?.line.type;
   // After a hang-up no further line is requested.
   if (last === undefined || last === "hang-up") return source.create(task, { seed });
-  if (source.resume !== undefined) return source.resume(task, { seed, spoken });
+  if (source.resume !== undefined) return source.resume(task, { seed, lines: spoken });
   throw new ConfigurationError(
     `Cannot resume episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot resume ` +
       "a conversation; give it a resume method (see UserSource), or run the task again.",

@@ -5,7 +5,7 @@
 import type { ToolResult } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
 import { type AttributedError, type Boundary, faultAt } from "../../core/failure.ts";
-import type { SpokenLine } from "../../core/user.ts";
+import type { PastLine } from "../../core/user.ts";
 import type { Ending } from "./ending.ts";
 
 export type EventOf<T extends EpisodeEvent["type"]> = Extract<EpisodeEvent, { type: T }>;
@@ -94,15 +94,17 @@ function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
 }
 
 /** The user's lines so far, for `UserSource.resume`. */
-export function spokenLines(events: readonly EpisodeEvent[]): readonly SpokenLine[] {
-  const spoken: SpokenLine[] = [];
+export function spokenLines(events: readonly EpisodeEvent[]): readonly PastLine[] {
+  const spoken: PastLine[] = [];
   let heard: string | null = null;
   let results: readonly ToolResult[] | null = null;
   for (const event of events) {
-    if (event.type === "decision" && event.decision.type === "say") heard = event.decision.words;
+    if (event.type === "decision" && event.decision.type === "say") heard = event.decision.content;
     else if (event.type === "user-outcome" && event.outcome.results.length > 0) ({ results } = event.outcome);
     else if (event.type === "user-line") {
-      spoken.push(results === null ? { heard, line: event.line } : { heard: null, line: event.line, results });
+      spoken.push(
+        results === null ? { utterance: heard, line: event.line } : { utterance: null, line: event.line, results },
+      );
       results = null;
     }
   }

@@ -23,7 +23,7 @@ const replyOf = (said: Said): ChatReply => ({
   text: "",
   reasoning: null,
   toolCalls: [],
-  isCutOff: false,
+  isTruncated: false,
   usage,
   ...(typeof said === "string" ? { text: said } : said),
 });
@@ -116,8 +116,8 @@ describe("runChatEpisode()", () => {
       { content: "Bye.", reasoning: "done" },
     ]);
     expect(episode.events.flatMap((event) => (event.type === "decision" ? [event.decision] : []))).toMatchObject([
-      { type: "say", words: "How far?" },
-      { type: "say", words: "Bye." },
+      { type: "say", content: "How far?" },
+      { type: "say", content: "Bye." },
     ]);
   });
 
@@ -210,7 +210,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
         { role: "user", content: 'API output: {"count": 3}' },
       ]);
       expect(episode.events).toContainEqual(
-        expect.objectContaining({ type: "decision", decision: { type: "say", words: "It is 3.", problems: [] } }),
+        expect.objectContaining({ type: "decision", decision: { type: "say", content: "It is 3.", problems: [] } }),
       );
     },
   );
@@ -237,7 +237,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
         fc.record({ id: fc.option(fc.string()), name, argumentsText: fc.oneof(fc.json(), fc.string()) }),
         { maxLength: 3 },
       ),
-      isCutOff: fc.boolean(),
+      isTruncated: fc.boolean(),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(said, { minLength: 1, maxLength: 4 }), async (replies) => {

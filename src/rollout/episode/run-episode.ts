@@ -299,10 +299,10 @@ class EpisodeRun {
       }
       case "say": {
         const heard = await this.#steps.guard("environment", () =>
-          this.#steps.ask("call", (options) => environment.hear(decision.words, options)),
+          this.#steps.ask("call", (options) => environment.receiveUtterance(decision.content, options)),
         );
         if (heard?.endsEpisode === true) return stop("tool_ended");
-        const line = await this.#userLine((options) => this.#user.reply(decision.words, options));
+        const line = await this.#userLine((options) => this.#user.reply(decision.content, options));
         return typeof line === "string" ? [line] : line;
       }
       case "observe":
@@ -357,7 +357,7 @@ class EpisodeRun {
       const outcome = await this.#letAct(line);
       if ("stopReason" in outcome) return outcome;
       if (line.type === "hang-up" || outcome.endsEpisode) return stop("user_hung_up");
-      if (line.type === "words") return line.text;
+      if (line.type === "utterance") return line.text;
       const user = this.#user;
       next = async (options) => {
         if (user.observe !== undefined) return user.observe(outcome.results, options);

@@ -268,7 +268,7 @@ describe("several calls beside the loop", () => {
         complete: async (messages) => {
           const reply = said[shown.length] ?? {};
           shown.push(messages);
-          return { text: "Done.", reasoning: null, toolCalls: [], isCutOff: false, usage, ...reply };
+          return { text: "Done.", reasoning: null, toolCalls: [], isTruncated: false, usage, ...reply };
         },
       },
     });

@@ -110,7 +110,7 @@ export type TakeOptions = {
   /** Stops waiting; no groups are lost. */
   readonly signal?: AbortSignal;
   /** Receives the groups that are handed over, before they are recorded; recording waits until it resolves. */
-  readonly onTaken?: (groups: readonly TakenGroup[]) => void | Promise<void>;
+  readonly onHandedOver?: (groups: readonly TakenGroup[]) => void | Promise<void>;
 };
 
 export type TakenGroup = Pick<ProducedGroup, "staleness"> & { readonly groupId: string };

@@ -160,13 +160,13 @@ test("what is handed over is reported before it is recorded, and a callback that
   await clock.drain();
   const told: unknown[] = [];
   const groups = await producer.take(2, {
-    onTaken: (taken) => {
+    onHandedOver: (taken) => {
       expect(records).toEqual([]);
       told.push(...taken);
     },
   });
   expect(told).toEqual(groups.map(({ record, staleness }) => ({ groupId: record.groupId, staleness })));
-  const refused = producer.take(1, { onTaken: () => Promise.reject(new Error("the disk is full")) });
+  const refused = producer.take(1, { onHandedOver: () => Promise.reject(new Error("the disk is full")) });
   await expect(refused).rejects.toThrow("the disk is full");
   expect(producer.status.state).toBe("failed");
   expect(records).toHaveLength(2);

@@ -165,7 +165,9 @@ export class RolloutProducer {
     const handed = await taken;
     try {
       if (handed.length > 0) {
-        await options.onTaken?.(handed.map(({ group, staleness }) => ({ groupId: group.plan.groupId, staleness })));
+        await options.onHandedOver?.(
+          handed.map(({ group, staleness }) => ({ groupId: group.plan.groupId, staleness })),
+        );
       }
       const records = await Promise.all(handed.map(({ group }) => this.#decide(group, null)));
       return await Promise.all(

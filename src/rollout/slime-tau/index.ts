@@ -295,9 +295,9 @@ export function slimeTauEnvironment(environment: Environment, user: UserSimulato
         const content = kwargs.get("content");
         if (content === undefined) throw new PythonError("KeyError", "'content'");
         const utterance = typeof content === "string" ? content : pythonStr(content);
-        await environment.hear(utterance);
+        await environment.receiveUtterance(utterance);
         const line: UserLine = await user.reply(utterance);
-        if (line.type === "words") return { observation: line.text, reward: 0, done: false, info: new Map() };
+        if (line.type === "utterance") return { observation: line.text, reward: 0, done: false, info: new Map() };
         return { observation: line.text, done: true, ...(await grade()) };
       }
       const { text, endsEpisode, info } = await environment.call({ name, arguments: kwargs });

@@ -90,7 +90,7 @@ async function streamSequence(
 }
 
 function endWith(writer: AnswerWriter, thrown: unknown, protocol: SglangProtocol): void {
-  const error = thrown instanceof Refusal ? thrown.toSpoken(protocol) : Refusal.crash();
+  const error = thrown instanceof Refusal ? thrown.asReportedBy(protocol) : Refusal.crash();
   const { kind, message, status: code } = error;
   if (kind === "value") {
     const details = { type: "invalid_request_error", code, retryable: false };

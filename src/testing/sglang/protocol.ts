@@ -231,7 +231,7 @@ export class Refusal extends Error {
   }
 
   /** The same refusal as this version of the server gives it. */
-  toSpoken(protocol: SglangProtocol): Refusal {
+  asReportedBy(protocol: SglangProtocol): Refusal {
     return this.kind === "parameter" && protocol.wrongParameter === "crash" ? Refusal.crash() : this;
   }
 

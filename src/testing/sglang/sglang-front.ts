@@ -116,7 +116,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     throw Refusal.notFound(protocol.notFound);
   });
   const front = frontOf(app, state.table, (error) =>
-    (error instanceof Refusal ? error.toSpoken(protocol) : Refusal.crash()).toAnswer(),
+    (error instanceof Refusal ? error.asReportedBy(protocol) : Refusal.crash()).toAnswer(),
   );
   return { ...front, weightVersion: () => state.version.current };
 }

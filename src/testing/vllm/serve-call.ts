@@ -15,7 +15,7 @@ export type ServeContext = RunContext & {
   readonly limits: VllmLimits;
   readonly tokenizer: Tokenizer | null;
   /** True if usage reports cached tokens (--enable-prompt-tokens-details). */
-  readonly tellsCachedTokens: boolean;
+  readonly reportsCachedTokens: boolean;
 };
 
 /**
@@ -73,7 +73,7 @@ async function readBody(request: Request): Promise<unknown> {
 }
 
 function factsOf(call: VllmCall, context: ServeContext, cachedTokens: number): AnswerFacts {
-  const { limits, tokenizer, tellsCachedTokens, version } = context;
+  const { limits, tokenizer, reportsCachedTokens: tellsCachedTokens, version } = context;
   return {
     call,
     model: limits.model,

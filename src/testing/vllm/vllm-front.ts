@@ -40,7 +40,7 @@ export type VllmFrontOptions = {
   /** Version in `/weight_info` until a sampler reports another one. Default "default". */
   readonly weightVersion?: string;
   /** True if usage reports cached tokens (--enable-prompt-tokens-details). Default true. */
-  readonly tellsCachedTokens?: boolean;
+  readonly reportsCachedTokens?: boolean;
   /** Key that every path except health requires as a bearer token. Default `null`: none is required. */
   readonly apiKey?: string | null;
 };
@@ -57,7 +57,7 @@ export type VllmFront = Front;
 export function createVllmFront(options: VllmFrontOptions): VllmFront {
   const { sampler, model = "model", contextLength = 32_768, apiKey = null, tokenizer = null } = options;
   const protocol = vllmProtocols[options.version ?? "0.32.0"];
-  const { vocabularySize = null, endTokenIds = [], tellsCachedTokens = true } = options;
+  const { vocabularySize = null, endTokenIds = [], reportsCachedTokens: tellsCachedTokens = true } = options;
   const table = new RequestTable();
   const state: ServeContext = {
     sampler,
@@ -66,7 +66,7 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     refusalOf: (refusal) => new VllmRefusal(refusal?.status ?? 500, refusal?.message ?? "Internal server error"),
     limits: { model, contextLength, vocabularySize, endTokenIds, hasText: tokenizer !== null, protocol },
     tokenizer,
-    tellsCachedTokens,
+    reportsCachedTokens: tellsCachedTokens,
   };
   const app = new Hono<FrontEnvironment>();
   app.use(async (context, next) => {

@@ -64,16 +64,16 @@ export function readDesk(lines: readonly Line[]): Desk {
   for (const line of lines) {
     switch (line.role) {
       case "member":
-        memberLines.push(line.words);
-        if (opensWish(line.words) || (wish.isTold && !isObjection(line.words))) wish = newWish();
-        hear(wish, line.words);
+        memberLines.push(line.content);
+        if (opensWish(line.content) || (wish.isTold && !isObjection(line.content))) wish = newWish();
+        hear(wish, line.content);
         break;
       case "desk":
         lastCall = line.call;
-        if (line.call !== null || line.words.includes("<tool_call>")) break;
+        if (line.call !== null || line.content.includes("<tool_call>")) break;
         isGreeted = true;
-        if (line.words.includes("Do you confirm?")) wish.consent = "asked";
-        if (line.words.includes("Anything else?")) wish.isTold = true;
+        if (line.content.includes("Do you confirm?")) wish.consent = "asked";
+        if (line.content.includes("Anything else?")) wish.isTold = true;
         break;
       case "till": {
         const record = readRecord(line.text);

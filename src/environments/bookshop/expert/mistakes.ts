@@ -6,7 +6,7 @@ import { dumpJson, type JsonObject } from "../../../python-semantics/json/index.
 import type { Action, Step } from "./next-step.ts";
 
 export function actionText(action: Action): string {
-  if (action.type === "say") return action.words;
+  if (action.type === "say") return action.content;
   const { name, arguments: args } = action.call;
   const body: JsonObject = new Map<string, string | JsonObject>([
     ["name", name],

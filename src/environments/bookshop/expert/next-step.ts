@@ -7,7 +7,7 @@ import { type Desk, said, type Wish } from "./desk.ts";
 import type { Call, CardRecord, EditionLine, MemberRecord, OrderRecord } from "./records.ts";
 
 export type Action =
-  | { readonly type: "say"; readonly words: string }
+  | { readonly type: "say"; readonly content: string }
   | {
       readonly type: "call";
       readonly call: Call;
@@ -234,7 +234,7 @@ function bookOf({ wish }: Desk, order: OrderRecord): EditionLine | null {
 
 function propose({ wish }: Desk, proposal: string, change: Action): Step {
   if (wish.consent === "given") return step(change);
-  return { action: { type: "say", words: `${proposal} Do you confirm?` }, shortcut: change };
+  return { action: { type: "say", content: `${proposal} Do you confirm?` }, shortcut: change };
 }
 
 function lookUp(id: string, note = ""): Step {
@@ -242,7 +242,7 @@ function lookUp(id: string, note = ""): Step {
 }
 
 function say(words: string): Step {
-  return step({ type: "say", words });
+  return step({ type: "say", content: words });
 }
 
 function step(action: Action): Step {

@@ -7,8 +7,8 @@ import { type JsonObject, JsonSyntaxError, parseJson } from "../../../python-sem
 export type Call = { readonly name: string; readonly arguments: JsonObject };
 
 export type Line =
-  | { readonly role: "member"; readonly words: string }
-  | { readonly role: "desk"; readonly words: string; readonly call: Call | null }
+  | { readonly role: "member"; readonly content: string }
+  | { readonly role: "desk"; readonly content: string; readonly call: Call | null }
   | { readonly role: "till"; readonly text: string };
 
 /**
@@ -22,11 +22,11 @@ export function readConversation(prompt: string): readonly Line[] {
     const [, role, body] = /^(\w+)\n([\s\S]*?)(?:<\|im_end\|>\s*)?$/.exec(block) ?? [];
     if (role === undefined || body === undefined) continue;
     if (role === "assistant") {
-      lines.push({ role: "desk", words: body, call: readCall(body) });
+      lines.push({ role: "desk", content: body, call: readCall(body) });
     } else if (role === "user") {
       const results = [...body.matchAll(/<tool_response>\n([\s\S]*?)\n<\/tool_response>/g)];
       for (const [, text = ""] of results) lines.push({ role: "till", text });
-      if (results.length === 0) lines.push({ role: "member", words: body });
+      if (results.length === 0) lines.push({ role: "member", content: body });
     }
   }
   return lines;

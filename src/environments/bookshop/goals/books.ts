@@ -107,9 +107,9 @@ function returnWish(world: World, order: Order, book: Edition, knowledge: Knowle
 }
 
 function returnAim(reference: Reference, { id, title }: Edition): Aim {
-  const askedBy = ["which book", "what book", "which title", "which item", "book id", "title"];
+  const phrases = ["which book", "what book", "which title", "which item", "book id", "title"];
   return {
-    slots: [reference.slot, { name: "book", askedBy, answers: [`${title}.`, `It is ${title}.`] }],
+    slots: [reference.slot, { name: "book", phrases: phrases, answers: [`${title}.`, `It is ${title}.`] }],
     confirmation: {
       mustName: [[title, id]],
       corrections: [`No, it is ${title} from ${reference.exact} that I want to return.`],
@@ -192,12 +192,12 @@ function swapWish(world: World, { order, wants }: Shelf, knowledge: Knowledge): 
 }
 
 function swapAim(reference: Reference, wants: Edition): Aim {
-  const askedBy = ["which edition", "what edition", "which format", "what format", "which version", "new book"];
+  const phrases = ["which edition", "what edition", "which format", "what format", "which version", "new book"];
   const format = spoken(wants.format);
   return {
     slots: [
       reference.slot,
-      { name: "edition", askedBy, answers: [`${capital(format)}, please.`, `I would like ${format}.`] },
+      { name: "edition", phrases: phrases, answers: [`${capital(format)}, please.`, `I would like ${format}.`] },
     ],
     confirmation: {
       mustName: [[wants.format, wants.id, ...(wants.format === "audio" ? ["audiobook"] : [])]],

@@ -76,9 +76,9 @@ function topUpWish(world: World, reference: Reference, amount: number): Wish {
 }
 
 function topUpAim(reference: Reference, amount: number): Aim {
-  const askedBy = ["how much", "what amount", "which amount", "amount you", "how many dollars"];
+  const phrases = ["how much", "what amount", "which amount", "amount you", "how many dollars"];
   return {
-    slots: [reference.slot, { name: "amount", askedBy, answers: [`$${amount}, please.`, `$${amount}.`] }],
+    slots: [reference.slot, { name: "amount", phrases: phrases, answers: [`$${amount}, please.`, `$${amount}.`] }],
     confirmation: {
       mustName: [reference.names, [`$${amount}`, `${amount} dollars`]],
       corrections: [`No, please put $${amount} on ${reference.exact}.`],

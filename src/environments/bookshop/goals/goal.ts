@@ -98,7 +98,7 @@ export function granted(
   if (change === null) return { ...wish, ...parts };
   const { words, slots, confirmation, instruction } = change;
   return {
-    agenda: { ...wish.agenda, secondThought: { words, slots, confirmation: confirmation! } },
+    agenda: { ...wish.agenda, secondThought: { utterances: words, slots, confirmation: confirmation! } },
     instruction: `${wish.instruction} When you are asked to confirm, change your mind: ${instruction}`,
     ...parts,
   };
@@ -171,7 +171,7 @@ export function orderReference(world: World, order: Order, knowledge: Knowledge)
     names: [order.id, ...titles],
     slot: {
       name: "order",
-      askedBy: ["order number", "order id", "which order", "what order", "order details", "order you mean"],
+      phrases: ["order number", "order id", "which order", "what order", "order details", "order you mean"],
       answers: isLost
         ? [`I lost the number. It is the one with ${title}.`, `No idea. ${title} is in it.`]
         : [`It is ${order.id}.`, `${order.id}.`, `The number is ${order.id}.`],
@@ -189,7 +189,7 @@ export function cardReference(card: Card, knowledge: Knowledge): Reference {
     names: isLost ? [card.id, "card"] : [card.id],
     slot: {
       name: "card",
-      askedBy: ["card number", "card id", "which card", "what card"],
+      phrases: ["card number", "card id", "which card", "what card"],
       answers: isLost
         ? ["I only have the one.", "No idea, but I have only one."]
         : [`It is ${card.id}.`, `${card.id}.`, `The card says ${card.id}.`],

@@ -138,9 +138,9 @@ function addressWish(
 }
 
 function addressAim(reference: Reference, address: string): Aim {
-  const askedBy = ["address", "where send", "where go"];
+  const phrases = ["address", "where send", "where go"];
   return {
-    slots: [reference.slot, { name: "address", askedBy, answers: [`${address}.`, `To ${address}.`] }],
+    slots: [reference.slot, { name: "address", phrases: phrases, answers: [`${address}.`, `To ${address}.`] }],
     confirmation: {
       mustName: [reference.names, [address]],
       corrections: [`No, ${reference.exact} shall go to ${address}.`],

@@ -47,7 +47,7 @@ export type ConnectionOptions = {
   /** Sends the request that ends the session, before the connection closes. */
   readonly endSession?: () => Promise<void>;
   /** The server's last output, for people. */
-  readonly lastWords?: () => string;
+  readonly lastOutput?: () => string;
 };
 
 /** Name under which an `env-server` and its client identify themselves; `_meta` keys begin with it. */
@@ -272,8 +272,8 @@ class Link {
     this.isOpen = false;
     // An end before that is reported by the call that opened the connection.
     if (!this.#hasConnected) return;
-    const said = this.#options.lastWords?.() ?? "";
-    this.#break(this.#fault("remote-lost", "call", `it has ended${said === "" ? "" : `; its last words: ${said}`}`));
+    const said = this.#options.lastOutput?.() ?? "";
+    this.#break(this.#fault("remote-lost", "call", `it has ended${said === "" ? "" : `; its last output: ${said}`}`));
   }
 
   async #within<T>(what: string, signal: AbortSignal, answer: Promise<T>): Promise<T> {
@@ -314,8 +314,8 @@ class Link {
     const { cause } = (asRecord(error) ?? {}) as { readonly cause?: unknown };
     const below = cause === undefined || cause === null ? "" : ` (${messageOf(cause)})`;
     const reason = messageOf(error).replace(/\.$/, "");
-    const said = code === "remote-unreachable" ? (this.#options.lastWords?.() ?? "") : "";
-    const words = said === "" ? "" : `; its last words: ${said}`;
+    const said = code === "remote-unreachable" ? (this.#options.lastOutput?.() ?? "") : "";
+    const words = said === "" ? "" : `; its last output: ${said}`;
     const message = `Cannot ${what} ${this.#options.title}: ${reason}${below}${words}${remedy}.`;
     return remoteFault(code, message, { cause: error });
   }

@@ -71,7 +71,7 @@ export class McpProcess implements McpTransport {
   }
 
   /** The end of the server's standard error. */
-  get lastWords(): string {
+  get lastOutput(): string {
     return this.#standardError.trim();
   }
 

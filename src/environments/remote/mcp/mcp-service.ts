@@ -285,7 +285,7 @@ async function connectProcess(options: McpServiceOptions, parts: ProcessParts): 
       elicitation: options.elicitation,
       version: options.version,
       probeMs,
-      lastWords: () => transport.lastWords,
+      lastOutput: () => transport.lastOutput,
     });
     return opened(connection, folder, async () => {
       try {
@@ -400,7 +400,7 @@ class ToolSession implements RemoteSession {
     return { text: result.text, isError: result.isError, endsEpisode: false, info };
   }
 
-  async hear(utterance: string): Promise<void> {
+  async receiveUtterance(utterance: string): Promise<void> {
     this.#said.push(utterance);
   }
 

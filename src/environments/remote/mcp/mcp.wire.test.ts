@@ -74,7 +74,7 @@ describe("mcpEnvironment() over standard input and output", () => {
     expect(await call(world, "none")).toMatchObject({ text: "no such book", isError: true });
     const refused = await call(world, "refuse");
     expect([refused.isError, refused.text]).toEqual([true, "Error: a is needed"]);
-    await world.hear("It is 3.");
+    await world.receiveUtterance("It is 3.");
     expect(await world.grade({ outcome: "completed" })).toMatchObject({
       reward: 0.5,
       metrics: { calls: 6 },

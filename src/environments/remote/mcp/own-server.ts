@@ -51,7 +51,7 @@ export function openOwnSession(connection: McpConnection, close: () => Promise<v
         return { text: `Error: ${error.message}`, isError: true, endsEpisode: false, info: new Map() };
       }
     },
-    hear: async (text, { signal }) => void (await request("hear", { text }, signal)),
+    receiveUtterance: async (text, { signal }) => void (await request("hear", { text }, signal)),
     grade: async ({ outcome }, { signal }) => {
       const {
         reward,

@@ -297,7 +297,7 @@ class OpenEnvSession implements RemoteSession {
   }
 
   /** Does nothing: an utterance of the policy is not an action, and the world has no listener. */
-  hear(): Promise<void> {
+  receiveUtterance(): Promise<void> {
     return Promise.resolve();
   }
 

@@ -234,7 +234,7 @@ describe("openEnvService()", () => {
     await first.close?.();
     await clock.advance(10_000);
     await (await second).close?.();
-    expect(source.sessions()).toMatchObject({ opened: 2, closed: 2, active: 0, leftBehind: 0 });
+    expect(source.sessions()).toMatchObject({ opened: 2, closed: 2, active: 0, unclosed: 0 });
     expect(server.received).toHaveLength(2);
   });
 

@@ -65,7 +65,7 @@ export async function openOwnSession(
       tools,
       call: async ({ name, arguments: args }, { signal: stop }) =>
         readResult(await step(new Map([...callOf(name, args), ["is_call", true]]), `carry out "${name}"`, stop)),
-      hear: async (utterance, { signal: stop }) => {
+      receiveUtterance: async (utterance, { signal: stop }) => {
         await step(callOf(respond, new Map([["message", utterance]])), "pass on the utterance", stop);
       },
       grade: async ({ outcome }, { signal: stop }) =>

@@ -238,7 +238,7 @@ class OrsSession implements RemoteSession {
   }
 
   /** Does nothing: an utterance of the policy is not an action, and the world has no listener. */
-  hear(): Promise<void> {
+  receiveUtterance(): Promise<void> {
     return Promise.resolve();
   }
 

@@ -202,7 +202,7 @@ describe("loadTau2Data()", () => {
         );
         expect(prepared!.fingerprint).toBe(read!.fingerprint);
         for (const data of [read!, prepared!]) {
-          expect(data.texts).toEqual({
+          expect(data.prompts).toEqual({
             agent: "Mend what is broken.",
             goldAgent: "Do as the list says.",
             soloAgent: "Say {stop_function_name} at the end.",
