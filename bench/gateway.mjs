@@ -111,7 +111,7 @@ async function serve() {
 async function runGateway(port) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const store = createFileRunStore(join(folder, "run"));
-  await store.begin(new Map([["format", 2]]));
+  await store.begin(new Map([["format", 4]]));
   const engine = createSglangEngine({ url: `http://127.0.0.1:${port}`, connections: sessions });
   const gateway = createGateway({ engine, renderer, store });
   const listener = await gateway.listen({ port: 0 });

@@ -25,7 +25,7 @@ import { root } from "../run-command.mjs";
  * @param {{ groupSize: number }} options Group size of a training; evaluations have groups of one.
  */
 export async function startGateway(folder, { groupSize }) {
-  const manifest = /** @type {Map<string, never>} */ (new Map([["format", 2]]));
+  const manifest = /** @type {Map<string, never>} */ (new Map([["format", 4]]));
   const store = createFileRunStore(folder);
   await store.begin(manifest);
   const counters = { calls: 0, extended: 0, branched: 0, reencoded: 0 };

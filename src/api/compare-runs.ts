@@ -92,7 +92,7 @@ class TaskCollector {
   }
 }
 
-/** Fields of results.json that are read; files of earlier versions have no `contentHash`. */
+/** Fields of results.json that are read; `contentHash` is absent in files of other tools. */
 const resultsFile = z.object({
   format: z.literal(1),
   scores: z.array(

@@ -7,7 +7,6 @@ import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { type ConfigFile, settingsRecord } from "./resolve-settings.ts";
 import {
-  renamedSettings,
   type RolloutSettings,
   rolloutSettings,
   type SettingName,
@@ -92,14 +91,11 @@ export function configurationSchema(): Readonly<Record<string, unknown>> {
     >;
     return [keyOf(name), { ...type, title: group, description: help, default: value }] as const;
   });
-  const earlier = [...renamedSettings].map(
-    ([old, now]) => [old, { ...Object.fromEntries(properties)[now], deprecated: true }] as const,
-  );
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "Settings of a rollout (trainable-agents rollout --config)",
     type: "object",
-    properties: Object.fromEntries([...properties, ...earlier]),
+    properties: Object.fromEntries(properties),
     additionalProperties: false,
   };
 }

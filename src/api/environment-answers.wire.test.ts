@@ -159,8 +159,8 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     closing.push(() => worlds.closeAll());
     const rows = tenOf(answered);
     const store = createFileRunStore(join(cwd, "run"));
-    await store.begin(new Map<string, never>([["format", 2 as never]]));
-    closing.push(() => store.close(new Map<string, never>([["format", 2 as never]])));
+    await store.begin(new Map<string, never>([["format", 4 as never]]));
+    closing.push(() => store.close(new Map<string, never>([["format", 4 as never]])));
     const engine = engineOf([...rows.map(([call]) => [call]), [rows[0]![0]], [rows[0]![0]]]);
     const gateway = createGateway({ engine, renderer, store, worlds }, {});
     const listener = await gateway.listen({ host: "127.0.0.1", port: 0 });

@@ -83,5 +83,5 @@ export async function* readExportGroups(
 async function episodesPerGroup(reader: RunFolder): Promise<number> {
   const { configuration } = runFacts(await reader.manifest());
   const number = (key: string): number => Number(configuration?.get(key) ?? 0);
-  return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
+  return (number("group-size") || 1) + number("replacements");
 }

@@ -85,7 +85,7 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
   const id = resume?.id ?? randomUUID();
   const resumed = resume === null ? 0 : resume.resumed + 1;
   const { model, plan, environment, agentName } = prepared;
-  let facts: Omit<RunFacts, "format"> | null = null;
+  let facts: Omit<RunFacts, "format" | "sharded"> | null = null;
   const manifest = (): JsonObject => fromPlain(facts) as JsonObject;
   return {
     id,

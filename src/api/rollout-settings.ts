@@ -500,7 +500,7 @@ export type RolloutSettings = SettingValues<typeof rolloutSettings>;
 
 export const settingNames = Object.keys(rolloutSettings) as SettingName[];
 
-/** Renamed settings: old name to new. Old command lines, files and run folders are still read. */
+/** Renamed flags: earlier spelling to present one. Only the command line accepts the earlier ones. */
 export const renamedSettings: ReadonlyMap<string, string> = new Map([
   ["max-steps", "max-turns"],
   ["samples-per-task", "group-size"],
@@ -508,7 +508,7 @@ export const renamedSettings: ReadonlyMap<string, string> = new Map([
 
 const namesByKey = new Map(settingNames.map((name) => [keyOf(name), name]));
 
-/** The setting of a key, by its present or an earlier name; `undefined` if there is none. */
+/** The setting of a key; `undefined` if there is none. */
 export function settingOfKey(key: string): SettingName | undefined {
-  return namesByKey.get(renamedSettings.get(key) ?? key);
+  return namesByKey.get(key);
 }

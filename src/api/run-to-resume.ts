@@ -9,12 +9,11 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { RunTotals } from "../rollout/index.ts";
-import { checkResumable, openRunFolder, runFacts } from "../store/index.ts";
+import { openRunFolder, runFacts } from "../store/index.ts";
 import { type ConfigFile, settingsJson } from "./resolve-settings.ts";
 import {
   type RolloutSettings,
   type SettingName,
-  renamedSettings,
   rolloutSettings,
   settingNames,
   settingOfKey,
@@ -27,7 +26,7 @@ export type RunToResume = {
   /** The settings in run.json; flags override them. */
   readonly settings: ConfigFile;
   readonly configuration: JsonObject;
-  /** `null` for a run of a version that gave runs no id. */
+  /** `null` if run.json has none. */
   readonly id: string | null;
   readonly begun: Date;
   /** Number of times that the run was resumed so far. */
@@ -40,7 +39,6 @@ export type RunToResume = {
 /** Throws a `ConfigurationError` when the folder holds no run, or one that cannot be resumed. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
-  checkResumable(manifest, folder);
   const { configuration, startedAt, id, resumed, status, totals } = runFacts(manifest);
   if (configuration === null || startedAt === null) {
     throw new ConfigurationError(
@@ -54,7 +52,7 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
     resumed: resumed ?? 0,
     isComplete: status === "done",
     settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
-    configuration: new Map([...configuration].map(([key, value]) => [renamedSettings.get(key) ?? key, value])),
+    configuration,
     totals: toPlain(totals) as RunTotals | null,
   };
 }

@@ -10,10 +10,7 @@ const split = { environment: "desk", split: "test", size: 20 };
 
 describe("resolveSettings()", () => {
   it("lets flags win over the file and the file over the defaults", () => {
-    const file = parseConfig(
-      "samples-per-task: 4\ntemperature: 0.5\ntasks: [1, 2, 5-7]\nseed-turns: true\n",
-      "run.yaml",
-    );
+    const file = parseConfig("group-size: 4\ntemperature: 0.5\ntasks: [1, 2, 5-7]\nseed-turns: true\n", "run.yaml");
     const settings = resolveSettings({ temperature: "0.25" }, file);
     expect(settings).toMatchObject({
       groupSize: 4,
@@ -46,7 +43,7 @@ describe("resolveSettings()", () => {
       userModel: "openai/gpt-4o",
       userCompat: "upstream",
     });
-    const file = parseConfig("user-model: my-model\nmax-steps: 12\n", "run.yaml");
+    const file = parseConfig("user-model: my-model\nmax-turns: 12\n", "run.yaml");
     expect(resolveSettings({ temperature: "1" }, file, defaults)).toMatchObject({
       temperature: 1,
       maxTurns: 12,

@@ -250,8 +250,8 @@ function flagsOf({ settings, base }: Pick<TrainingSettings, "settings" | "base">
 }
 
 /**
- * Distinguishes trainings whose folders have the same name. Trainings of earlier versions have no
- * id.
+ * Distinguishes trainings whose folders have the same name; the folder's name where train.json has
+ * no id.
  */
 async function idOf(place: string): Promise<string> {
   const { id } = await readFields(join(place, "train.json"));

@@ -47,7 +47,7 @@ describe("compare", () => {
     });
     expect(fromFolders.rows[0]!.runs[0]!.episodes[0]!.reward).toBe(1);
 
-    // A file of an earlier version, without hashes of tasks.
+    // A file without hashes of tasks, as another program may write one.
     const text = await readFile(join(folder, "after/results.json"), "utf8");
     await writeFile(join(folder, "old.json"), text.replaceAll(/"contentHash": "[^"]*",/g, ""));
     expect((await run("compare", "before", "old.json")).stdout).toContain("9 tasks are matched by id");

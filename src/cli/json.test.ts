@@ -99,6 +99,6 @@ describe("schema", () => {
     ]) {
       expect([wrong, isValid(wrong)]).toEqual([wrong, false]);
     }
-    expect(isValid({ "max-steps": 3, "group-size": 8 })).toBe(true);
+    expect(isValid({ "max-turns": 3, "group-size": 8 })).toBe(true);
   });
 });

@@ -97,43 +97,25 @@ describe("--resume", () => {
     expect((await cli.run("rollout", "--resume", "r")).stderr).toContain("its loop keeps no journal");
   });
 
-  it("refuses a run of another format, older or newer; inspect, export and eval read the older one", async () => {
+  it("refuses a run of another format, for every command", async () => {
     await copied();
-    for (const file of ["episodes.jsonl", "groups.jsonl"]) {
-      const path = join(cli.folder, "r", file);
-      const text = await readFile(path, "utf8");
-      await writeFile(path, text.replaceAll(/,"crc32":"\w{8}"\}$/gm, "}"));
-    }
     const manifest = join(cli.folder, "r", "run.json");
     const text = await readFile(manifest, "utf8");
-    const readers = [
+    const commands = [
       ["inspect", "r"],
       ["inspect", "r", "1", "--tokens"],
       ["tokens", "r", "1"],
       ["export", "r", "--format", "sft-tokens", "--output", "old.jsonl", "--force"],
       ["eval", "--from", "r"],
-    ];
-    const writers = [
       ["rollout", "--resume", "r"],
       ["eval", "--resume", "r"],
       ["serve", "--out", "r"],
     ];
-    const formats = [
-      { format: 1, refusal: 'Cannot resume "r": the run has format 1, this version writes format 2' },
-      { format: 4, refusal: "it has format 4, this version writes format 2 (3 with shards) and reads 1 to 3" },
-    ];
-    for (const { format, refusal } of formats) {
-      const changed = text.replace('"format": 2', `"format": ${format}`);
+    for (const format of [1, 2, 5]) {
+      const refusal = `r": it has format ${format}, and this version reads format 4`;
+      const changed = text.replace('"format": 4', `"format": ${format}`);
       await writeFile(manifest, changed);
-      for (const argv of readers) {
-        const { code, stderr } = await cli.run(...argv);
-        expect([argv, code, stderr]).toEqual([
-          argv,
-          format === 1 ? 0 : 2,
-          expect.stringContaining(format === 1 ? "" : refusal),
-        ]);
-      }
-      for (const argv of writers) {
+      for (const argv of commands) {
         const { code, stderr } = await cli.run(...argv);
         expect([argv, code, stderr]).toEqual([argv, 2, expect.stringContaining(refusal)]);
       }

@@ -112,7 +112,7 @@ describe("rollout", () => {
     const stored = parseJson(files.get("run.json") ?? "");
     expect(fromPlain(runManifest.read(stored, "run.json"))).toEqual(stored);
     expect(manifest).toMatchObject({
-      format: 2,
+      format: 4,
       status: "done",
       seed: 7,
       environment: { name: "bookshop", split: "train", tasks: 2 },

@@ -51,7 +51,7 @@ export async function openWorld(policy: Policy, worldOptions: WorldOptions = {},
   });
   const earlier = folder === undefined ? null : await resumeFileRunStore(place);
   const store = earlier?.store ?? createFileRunStore(place);
-  await store.begin(new Map<string, never>([["format", 2 as never]]));
+  await store.begin(new Map<string, never>([["format", 4 as never]]));
   const gateway = createGateway({ engine, renderer, store }, options);
   if (earlier !== null) await gateway.restore(earlier);
   return {
@@ -62,12 +62,12 @@ export async function openWorld(policy: Policy, worldOptions: WorldOptions = {},
     folder: place,
     restart: async () => {
       gateway.close();
-      await store.close(new Map<string, never>([["format", 2 as never]]));
+      await store.close(new Map<string, never>([["format", 4 as never]]));
       return openWorld(policy, worldOptions, place);
     },
     close: async () => {
       gateway.close();
-      await store.close(new Map<string, never>([["format", 2 as never]]));
+      await store.close(new Map<string, never>([["format", 4 as never]]));
     },
   };
 }

@@ -99,7 +99,7 @@ async function open(kind: string, options: Partial<GatewayOptions> = {}): Promis
   const server = await servers[kind]!();
   await server.engine.weightVersion();
   const store = createFileRunStore(mkdtempSync(join(tmpdir(), "trainable-agents-pause-")));
-  await store.begin(new Map<string, never>([["format", 2 as never]]));
+  await store.begin(new Map<string, never>([["format", 4 as never]]));
   const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
   const gateway = createGateway(
     { engine: server.engine, renderer, store },
@@ -108,7 +108,7 @@ async function open(kind: string, options: Partial<GatewayOptions> = {}): Promis
   const listener = await gateway.listen({ port: 0 });
   cleanups.push(
     () => server.engine.close(),
-    () => store.close(new Map<string, never>([["format", 2 as never]])),
+    () => store.close(new Map<string, never>([["format", 4 as never]])),
     async () => gateway.close(),
     () => listener.close(),
   );

@@ -78,7 +78,7 @@ test("a session whose turns are seeded is the built-in loop's episode of this se
   // Breaks rules and forgets, depending on the seed of each turn.
   const engine = createExpertEngine({ tokenizer, noise: 0.3 });
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-gateway-"));
-  const manifest = new Map([["format", 2 as never]]);
+  const manifest = new Map([["format", 4 as never]]);
   const store = createFileRunStore(folder);
   await store.begin(manifest);
   const gateway = createGateway({ engine, renderer, store }, { sampling, episode: { seedTurns: true } });

@@ -41,8 +41,7 @@ const progressSchema = z.object({
   step: z.number(),
   groups: z.number(),
   liveShare: z.number(),
-  // Absent in folders of earlier versions.
-  liveShares: anyNames(z.number()).default({}),
+  liveShares: anyNames(z.number()),
   elapsedMs: z.number(),
 });
 

@@ -323,7 +323,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   async function readEvaluation(when: "before"): Promise<Evaluation | null> {
     const { length } = heldOut.final;
     const sampled = await readOutcomes(path(`${when}.jsonl`), length);
-    // A run of an earlier version has no greedy outcomes, and its first weights are gone.
+    // Without its greedy outcomes, which a deleted file may have held, the first weights are gone.
     const greedy = (await readOutcomes(path(`${when}-greedy.jsonl`), length)) ?? [];
     return sampled === null ? null : { sampled, greedy };
   }

@@ -10,7 +10,7 @@ import { limitDisk, type LimitedDisk } from "../../tests/limited-disk.ts";
 import { createFileRunStore, type FileRunStore, openRunFolder, resumeFileRunStore } from "./index.ts";
 import { sampleEpisode } from "./sample-episode.test-helper.ts";
 
-const manifest: JsonObject = new Map([["format", 2]]);
+const manifest: JsonObject = new Map([["format", 4]]);
 const patience = { waitMs: Infinity };
 let root = "";
 let made = 0;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { type EpisodePlace, fileOf } from "./episode-index.ts";
-import { checksumHolds, statedChecksum } from "./lines.ts";
+import { validChecksum } from "./lines.ts";
 import { episodeFromJson } from "./records.ts";
 import { runFiles } from "./run-store.ts";
 
@@ -42,8 +42,7 @@ export class EpisodeFiles {
       throw fail(`${length} bytes are to stand there, and the file ends at byte ${opened.size}`);
     const { buffer, bytesRead } = await opened.handle.read(Buffer.allocUnsafe(length), 0, length, offset);
     if (bytesRead < length) throw fail(`${length} bytes are to stand there, and ${bytesRead} do; the file was cut`);
-    if (crc32 !== null && (statedChecksum(buffer) !== crc32 || !checksumHolds(buffer)))
-      throw fail("it is not what was written; its checksum is another one");
+    if (validChecksum(buffer) !== crc32) throw fail("it is not what was written; its checksum is another one");
     return buffer;
   }
 

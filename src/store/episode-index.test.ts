@@ -188,7 +188,7 @@ describe("appendIndexed()", () => {
 
   it("records an episode of a shard once: the first counts, also after a resume", async () => {
     const { folder, summary } = await shardedRun();
-    expect(await readFile(join(folder, "run.json"), "utf8")).toContain('"format": 3');
+    expect(await readFile(join(folder, "run.json"), "utf8")).toContain('"sharded": true');
     const again = await shardEpisode(folder, "w2", sampleEpisode("afar"));
     const run = await resumeFileRunStore(folder);
     expect(run.ended).toEqual(new Set(["own", "afar"]));

@@ -17,7 +17,7 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { countSamples } from "../trajectories/index.ts";
 import type { ByteWriter } from "./byte-writer.ts";
 import { checkLine, endLine } from "./lines.ts";
-import { runFiles, runFormat } from "./run-store.ts";
+import { runFiles } from "./run-store.ts";
 import { checked, namedValues, nullable, number, oneOf, record, text, wholeNumber } from "./schema.ts";
 import { addCount } from "../lib/counts.ts";
 
@@ -28,8 +28,8 @@ export type EpisodePlace = {
   /** Offset of the first byte. */
   readonly offset: number;
   readonly length: number;
-  /** The checksum at the end of the line; `null` in format 1, whose lines have none. */
-  readonly crc32: string | null;
+  /** The checksum at the end of the line. */
+  readonly crc32: string;
 };
 
 /** Summary of an episode for lists, and the place of its full record. */
@@ -132,7 +132,7 @@ const unnumbered = {
     shard: [nullable(shardName), "null: in `episodes.jsonl` of the folder; else in that of `shards/<shard>`"],
     offset: [wholeNumber, "of the first byte"],
     length: [wholeNumber, "without the line end"],
-    crc32: [nullable(crc), "as at the end of the line"],
+    crc32: [crc, "as at the end of the line"],
   }),
 } as const;
 
@@ -162,7 +162,7 @@ export function writeSummary(writer: ByteWriter, summary: EpisodeSummary, redact
 
 /** Reads a line of an index, without its end. Throws a `ConfigurationError` for a corrupted line. */
 export function readSummary(line: Buffer, file: string, place: string): EpisodeSummary {
-  checkLine(line, { file, place, format: runFormat });
+  checkLine(line, { file, place });
   const where = `"${file}" ${place}`;
   try {
     return storedSummary.read(parseJson(line.toString("utf8")), where);

@@ -22,7 +22,6 @@ import {
   runFormat,
   type DecidedGroup,
   type RunStore,
-  shardedFormat,
   type TornLine,
   closedStore,
   storeFault,
@@ -91,11 +90,10 @@ export function createFileRunStore(folder: string, options: FileRunStoreOptions 
 export async function resumeFileRunStore(folder: string, options: FileRunStoreOptions = {}): Promise<ResumedRun> {
   const lock = await lockRun(folder, join(folder, runFiles.lock));
   try {
-    const { checkResumable, openRunFolder } = await import("./run-folder.ts");
+    const { hasShards, openRunFolder } = await import("./run-folder.ts");
     const { recoverFiles } = await import("./recover-run.ts");
     const manifest = await openRunFolder(folder).manifest();
-    checkResumable(manifest, folder);
-    const files = await recoverFiles(folder, manifest.get("format") === shardedFormat);
+    const files = await recoverFiles(folder, hasShards(manifest));
     return {
       store: new FolderStore(folder, options, { files, lock }),
       ended: new Set(files.episodes.keys()),
@@ -409,9 +407,12 @@ class FolderStore implements FileRunStore {
 
   /** Writes a separate file and renames it, so that a reader never finds half a manifest. */
   async #replaceManifest(manifest: JsonObject): Promise<void> {
-    // `format` comes first for people, and is always ours, even if the manifest has another value.
-    const format = this.#hasShards ? shardedFormat : runFormat;
-    const whole = new Map<string, JsonValue>([["format", format], ...manifest, ["format", format]]);
+    // Both come first for people, and are always ours, even if the manifest has other values.
+    const ours = [
+      ["format", runFormat],
+      ["sharded", this.#hasShards],
+    ] as const;
+    const whole = new Map<string, JsonValue>([...ours, ...manifest, ...ours]);
     const draft = join(this.location, draftName);
     try {
       await writeFile(draft, this.#redact(`${dumpJson(whole, { indent: 2 })}\n`));

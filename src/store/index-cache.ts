@@ -19,11 +19,11 @@ import {
   type UnnumberedSummary,
   writeSummary,
 } from "./episode-index.ts";
-import { AppendFile, checkLine, readAt, readRawLines, statedChecksum } from "./lines.ts";
+import { AppendFile, checkLine, readAt, readRawLines } from "./lines.ts";
 import { episodeFromJson, parseRecord } from "./records.ts";
 import type { TornLine } from "./run-store.ts";
 
-type ScanStart = { readonly format: number; readonly start: number; readonly number: number };
+type ScanStart = { readonly start: number; readonly number: number };
 
 /**
  * Summaries of a file of episodes from a byte on; `number` is that of the first. Throws like the
@@ -31,16 +31,15 @@ type ScanStart = { readonly format: number; readonly start: number; readonly num
  */
 export async function* scanEpisodes(
   file: string,
-  { format, start: from, number: first }: ScanStart,
+  { start: from, number: first }: ScanStart,
   onTornLine: (torn: TornLine) => void,
 ): AsyncGenerator<EpisodeSummary> {
   let number = first;
   for await (const { bytes, start } of readRawLines(file, onTornLine, { start: from })) {
     const place = `line ${number}`;
-    checkLine(bytes, { file, place, format });
+    const crc32 = checkLine(bytes, { file, place });
     const where = `"${file}" ${place}`;
     const summary = outlineOf(bytes) ?? summaryOf(episodeFromJson(parseRecord(bytes, where), where));
-    const crc32 = statedChecksum(bytes);
     yield { ...summary, number: number++, place: { shard: null, offset: start, length: bytes.length, crc32 } };
   }
 }
@@ -83,7 +82,7 @@ type PlainLine = {
   readonly grade: { readonly info: object } | null;
 };
 
-const noPlace: EpisodePlace = { shard: null, offset: 0, length: 0, crc32: null };
+const noPlace: EpisodePlace = { shard: null, offset: 0, length: 0, crc32: "00000000" };
 
 /** Length of a packed array, the only part of it that a summary needs. */
 function countOf({ base64 }: Packed): { readonly length: number } {
@@ -105,7 +104,6 @@ type Footer = {
   /** Version of the summary's layout. */
   readonly version: number;
   readonly file: string;
-  readonly format: number;
   readonly size: number;
   readonly modifiedMs: number;
   /** End of the last whole line that was read, and the bytes before it in hexadecimal. */
@@ -114,7 +112,7 @@ type Footer = {
   readonly count: number;
 };
 
-const cacheVersion = 1;
+const cacheVersion = 2;
 const comparedBytes = 64;
 const mostCached = 200;
 const longestFooter = 16_384;
@@ -138,7 +136,6 @@ export function userCacheFolder(): string {
  */
 export async function cachedIndex(
   file: string,
-  format: number,
   {
     folder,
     isBroken,
@@ -147,7 +144,7 @@ export async function cachedIndex(
   const place = await realpath(file);
   const path = join(folder, `${createHash("sha256").update(place).digest("hex").slice(0, 32)}.jsonl`);
   const { size, mtimeMs: modifiedMs } = await stat(file);
-  const facts = { version: cacheVersion, file: place, format, size, modifiedMs };
+  const facts = { version: cacheVersion, file: place, size, modifiedMs };
   const old = isBroken ? null : await readFooter(path, facts).catch(() => null);
   if (old?.footer.size === size) {
     const now = new Date();
@@ -169,7 +166,7 @@ export async function cachedIndex(
         await kept(() => index.append(writer.view()));
         writer.cut(0);
       };
-      for await (const summary of scanEpisodes(file, { format, start: end, number: count + 1 }, () => undefined)) {
+      for await (const summary of scanEpisodes(file, { start: end, number: count + 1 }, () => undefined)) {
         writeSummary(writer, summary, unchanged);
         end = summary.place.offset + summary.place.length + 1;
         count = summary.number;
@@ -209,14 +206,14 @@ async function kept<T>(action: () => Promise<T>): Promise<T> {
 /** The last line of a cached index that still fits its file, and its place; otherwise `null`. */
 async function readFooter(
   path: string,
-  facts: Pick<Footer, "version" | "file" | "format" | "size" | "modifiedMs">,
+  facts: Pick<Footer, "version" | "file" | "size" | "modifiedMs">,
 ): Promise<{ readonly footer: Footer; readonly start: number } | null> {
   const { size } = await stat(path);
   const bytes = await readAt(path, Math.max(0, size - longestFooter), Math.min(size, longestFooter));
   const lineStart = bytes.lastIndexOf(0x0a, -2) + 1;
   const footer = JSON.parse(bytes.toString("utf8", lineStart)) as Footer;
-  const { version, file, format, modifiedMs } = facts;
-  const isOf = footer.version === version && footer.file === file && footer.format === format;
+  const { version, file, modifiedMs } = facts;
+  const isOf = footer.version === version && footer.file === file;
   const hasGrown = facts.size > footer.size || (facts.size === footer.size && modifiedMs === footer.modifiedMs);
   if (!isOf || !hasGrown || footer.before !== (await bytesBefore(file, footer.end))) return null;
   return { footer, start: size - bytes.length + lineStart };

@@ -6,7 +6,6 @@ export { createMemoryRunStore } from "./memory-run-store.ts";
 export { DiskGuard } from "./disk-guard.ts";
 export { EpisodeFiles } from "./episode-files.ts";
 export {
-  checkResumable,
   openRunFolder,
   readEpisodes,
   type RunChanges,

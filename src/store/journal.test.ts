@@ -15,7 +15,7 @@ import {
   resumeFileRunStore,
 } from "./index.ts";
 
-const manifest: JsonObject = new Map([["format", 2]]);
+const manifest: JsonObject = new Map([["format", 4]]);
 let root = "";
 let made = 0;
 /** Stores of processes that count as killed; their files are closed at the end. */

@@ -51,30 +51,27 @@ export async function* readRawLines(
 }
 
 /** A line with a valid checksum, and its place for messages. */
-export type CheckedLine = RawLine & { readonly where: string };
+export type CheckedLine = RawLine & { readonly where: string; readonly crc32: string };
 
 /**
- * The lines of episodes.jsonl or groups.jsonl of a run of this format, read like `readRawLines` and
- * checked like `checkLine`.
+ * The lines of episodes.jsonl or groups.jsonl of a run, read like `readRawLines` and checked like
+ * `checkLine`.
  */
 export async function* readCheckedLines(
   file: string,
-  format: number,
   onTornLine: (torn: TornLine) => void,
   start = 0,
 ): AsyncGenerator<CheckedLine> {
   let number = 0;
   for await (const line of readRawLines(file, onTornLine, { start })) {
     const place = start === 0 ? `line ${++number}` : `at byte ${line.start}`;
-    checkLine(line.bytes, { file, place, format });
-    yield { ...line, where: `"${file}" ${place}` };
+    const sum = checkLine(line.bytes, { file, place });
+    yield { ...line, crc32: sum, where: `"${file}" ${place}` };
   }
 }
 
 /** Length of the checksum field in bytes, with its comma and the closing brace. */
 const fieldBytes = 20;
-/** The last format whose lines have no checksum. */
-const withoutChecksum = 1;
 
 /** CRC-32 in eight hexadecimal digits. */
 export function checksum(bytes: Buffer): string {
@@ -91,19 +88,15 @@ export function endLine(writer: ByteWriter, start: number): string {
 }
 
 /**
- * Throws a `ConfigurationError` for a corrupted line (without its end), with its place and a
- * remedy.
+ * Returns the checksum of a line (without its end). Throws a `ConfigurationError` for a corrupted
+ * line, with its place and a remedy.
  */
-export function checkLine(
-  line: Buffer,
-  { file, place, format }: { readonly file: string; readonly place: string; readonly format: number },
-): void {
+export function checkLine(line: Buffer, { file, place }: { readonly file: string; readonly place: string }): string {
   const end = Math.max(0, line.length - fieldBytes);
   const found = line.toString("latin1", end);
-  const computed = checksumField(checksum(line.subarray(0, end)));
-  if (found === computed) return;
+  const computed = checksum(line.subarray(0, end));
+  if (found === checksumField(computed)) return computed;
   const hasField = found.includes('"crc32"');
-  if (!hasField && format === withoutChecksum) return;
   const [, kind, id] = /^\{"(id|groupId)":("(?:[^"\\]|\\.)*")/.exec(line.toString("utf8", 0, 1024)) ?? [];
   const whose = id === undefined ? "" : ` (${kind === "id" ? "episode" : "group"} ${id})`;
   const fault = hasField ? "its checksum is another one" : "it has no checksum at its end";
@@ -121,9 +114,10 @@ function checksumField(sum: string): string {
   return `,"crc32":"${sum}"}`;
 }
 
-/** True if a line (without its end) has a checksum and matches it. */
-export function checksumHolds(line: Buffer): boolean {
-  return statedChecksum(line) === checksum(line.subarray(0, Math.max(0, line.length - fieldBytes)));
+/** The checksum stated in a line (without its end) if the line matches it; otherwise `null`. */
+export function validChecksum(line: Buffer): string | null {
+  const stated = statedChecksum(line);
+  return stated === checksum(line.subarray(0, Math.max(0, line.length - fieldBytes))) ? stated : null;
 }
 
 /** The checksum stated in a line (without its end); `null` if it has none. */

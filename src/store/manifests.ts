@@ -2,7 +2,7 @@
 // are in records.ts.
 
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { jsonObject, nullable, number, oneOf, record, type RecordOf, type Schema, text } from "./schema.ts";
+import { boolean, jsonObject, nullable, number, oneOf, record, type RecordOf, type Schema, text } from "./schema.ts";
 
 /**
  * Reads any value other than ours as absent: other programs keep runs in such folders, too, and may
@@ -32,7 +32,8 @@ const runModel = record("RunModel", {
 
 /** `run.json` as commands write it. Readers of folders need only its `format`. */
 export const runManifest = record("run.json", {
-  format: [number, "of the folder; this version writes 2, or 3 where episodes lie in shards, and reads 1 to 3"],
+  format: [number, "4"],
+  sharded: [ours(boolean), "true: several processes wrote it, and `index.jsonl` records which episodes count"],
   id: [ours(text), "the same after a resume and in a copy of the folder"],
   status: ours(oneOf(["running", "done", "interrupted", "failed"])),
   startedAt: ours(text),
@@ -55,8 +56,7 @@ export const runManifest = record("run.json", {
 });
 
 /**
- * Description and results of a run; a field is `null` also if an earlier version, or another
- * program, did not write it.
+ * Description and results of a run; a field is `null` also if another program did not write it.
  */
 export type RunFacts = RecordOf<typeof runManifest>;
 
@@ -68,7 +68,7 @@ export function runFacts(manifest: JsonObject): RunFacts {
 /** `train.json`: description of a training, whose folder holds no episodes. */
 export const trainManifest = record("train.json", {
   format: ours(number),
-  id: [ours(text), "the same after a resume; earlier versions wrote none"],
+  id: [ours(text), "the same after a resume"],
   versions: [ours(jsonObject), "of this package and of Node"],
   kernels: [ours(text), "the build of them that computed"],
   threads: ours(number),

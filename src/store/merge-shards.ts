@@ -17,9 +17,9 @@ import { type EpisodePlace, writeSummary } from "./episode-index.ts";
 import { AppendFile, endLine, readCheckedLines } from "./lines.ts";
 import { episodeFromJson, groupFromJson, parseRecord, writeEpisode } from "./records.ts";
 import { createRoutedExpertsFile, openRoutedExperts, type RoutedExpertsReader } from "./routed-experts.ts";
-import { openRunFolder } from "./run-folder.ts";
+import { hasShards, openRunFolder } from "./run-folder.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
-import { runFiles, runFormat, shardedFormat } from "./run-store.ts";
+import { runFiles } from "./run-store.ts";
 
 /** Counts of a merged run. */
 export type MergedRun = {
@@ -45,7 +45,7 @@ export async function mergeShards(
 ): Promise<MergedRun | null> {
   const cannot = `Cannot merge run "${folder}"`;
   const manifest = await openRunFolder(folder).manifest();
-  if (manifest.get("format") !== shardedFormat) {
+  if (!hasShards(manifest)) {
     throw new ConfigurationError(`${cannot}: it has no shards; it is in the layout that a merge makes.`);
   }
   if (existsSync(out)) throw new ConfigurationError(`${cannot}: "${out}" exists; name a new folder with --out.`);
@@ -58,7 +58,7 @@ export async function mergeShards(
     const merged = await new Merge(folder, draft).run(signal);
     if (merged === null) return null;
     // The manifest is written last, so that no reader takes a part for the whole.
-    const whole = new Map([...manifest, ["format", runFormat] as const]);
+    const whole = new Map([...manifest, ["sharded", false] as const]);
     await writeFile(join(draft, runFiles.manifest), `${dumpJson(whole, { indent: 2 })}\n`);
     await rename(draft, out);
     draft = null;
@@ -165,7 +165,7 @@ class Merge {
     const groups = await this.#create(runFiles.groups);
     let [count, rows] = [0, 0];
     try {
-      for await (const { bytes, where } of readCheckedLines(file, shardedFormat, () => undefined)) {
+      for await (const { bytes, where } of readCheckedLines(file, () => undefined)) {
         rows = groupFromJson(parseRecord(bytes, where), where).samplesEnd;
         await groups.append(Buffer.concat([bytes, Buffer.from("\n")]));
         count++;

@@ -59,7 +59,6 @@ import {
   type RecordReference,
   tagged,
   text,
-  withDefault,
 } from "./schema.ts";
 import { runManifest, trainManifest } from "./manifests.ts";
 
@@ -132,7 +131,7 @@ const turn = record<Turn>("Turn", {
   parent: [nullable(number), "the turn whose observation and action this prompt extends"],
   observationTokens: [packedTokens, "what this turn added to the prompt"],
   // Older runs have neither field.
-  spelledTokens: [withDefault(number, 0), "control tokens spelled out by users and tools, which are text"],
+  spelledTokens: [number, "control tokens spelled out by users and tools, which are text"],
   deviation: [nullable(oneOf<NonNullable<Turn["deviation"]>>(["other-end-token"])), "from the chat template"],
   sampledTokens: [packedTokens, "the action"],
   logprobs: [nullable(packedLogprobs), "one per sampled token"],
@@ -262,7 +261,7 @@ const otherEvents = {
     tools: [nullable(list(jsonObject)), "null: those of the basis"],
     action,
     continues: [nullable(number), "the turn whose text the conversation begins from"],
-    ignored: [withDefault(list(text), []), "fields of the request that had no effect, by name"],
+    ignored: [list(text), "fields of the request that had no effect, by name"],
     response: nullable(
       record<NonNullable<Exchange["response"]>>("ResponseFacts", { hasInstructions: boolean, isStored: boolean }),
     ),

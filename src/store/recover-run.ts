@@ -16,9 +16,9 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, type EpisodeSummary, readSummary } from "./episode-index.ts";
 import { journalLineEvent, journalLineHead, type JournalState, listSegments } from "./journal.ts";
-import { type CheckedLine, readCheckedLines, readRawLines, statedChecksum, sizeOf } from "./lines.ts";
+import { type CheckedLine, readCheckedLines, readRawLines, sizeOf } from "./lines.ts";
 import { groupFromJson } from "./records.ts";
-import { runFiles, runFormat, type TornLine } from "./run-store.ts";
+import { runFiles, type TornLine } from "./run-store.ts";
 import { jsonObject, text } from "./schema.ts";
 
 export type RecoveredFiles = {
@@ -40,15 +40,15 @@ export async function recoverFiles(folder: string, hasShards: boolean): Promise<
   const onTornLine = (line: TornLine): void => void torn.push(line);
   const linesOf = async function* (name: string): AsyncGenerator<CheckedLine> {
     const file = join(folder, name);
-    if ((await sizeOf(file)) > 0) yield* readCheckedLines(file, runFormat, onTornLine);
+    if ((await sizeOf(file)) > 0) yield* readCheckedLines(file, onTornLine);
   };
 
   const own = new Map<string, EpisodePlace>();
   const sizes = { episodes: 0, groups: 0, samples: 0 };
-  for await (const { bytes, start, where } of linesOf(runFiles.episodes)) {
+  for await (const { bytes, start, where, crc32 } of linesOf(runFiles.episodes)) {
     own.set(
       readable(where, () => episodeIdOf(bytes, where)),
-      { shard: null, offset: start, length: bytes.length, crc32: statedChecksum(bytes) },
+      { shard: null, offset: start, length: bytes.length, crc32 },
     );
     sizes.episodes = start + bytes.length + 1;
   }

@@ -16,12 +16,10 @@ import { userCacheFolder } from "./index-cache.ts";
 import { endOfLines, readAt, readCheckedLines, readRawLines, sizeOf } from "./lines.ts";
 import { episodeFromJson, groupFromJson, parseRecord } from "./records.ts";
 import { type IndexView, RunIndex } from "./run-index.ts";
-import { runFiles, runFormat, type RunReader, shardedFormat, type TornLine } from "./run-store.ts";
+import { runFiles, runFormat, type RunReader, type TornLine } from "./run-store.ts";
 import { type MessageHit, searchMessages } from "./search-messages.ts";
 import { parseWhere, whereFields } from "./where.ts";
 import { readRegular, requireRegularSync } from "../system/regular-file.ts";
-
-const readableFormats: readonly number[] = [1, runFormat, shardedFormat];
 
 export type RunFolderOptions = {
   /** Called with a torn last line. Default: it is omitted silently. */
@@ -107,23 +105,15 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
 /**
  * The episodes of a run folder, in the order they ended, one in memory at a time. A torn last line
  * is omitted and reported; any other line that is corrupted or unreadable throws, naming its
- * number, and so does a run of a newer format.
+ * number, and so does a run of another format.
  */
 export async function* readEpisodes(folder: string, options: RunFolderOptions = {}): AsyncGenerator<Episode> {
   yield* openRunFolder(folder, options).episodes();
 }
 
-/**
- * Throws a `ConfigurationError` for a run of another format, because its files would mix both
- * formats.
- */
-export function checkResumable(manifest: JsonObject, folder: string): void {
-  const format = manifest.get("format");
-  if (format === runFormat || format === shardedFormat) return;
-  throw new ConfigurationError(
-    `Cannot resume "${folder}": the run has format ${dumpJson(format ?? null)}, this version writes format ${runFormat}; ` +
-      "resume it with the version that began it (see run.json), or begin a new run.",
-  );
+/** True if several processes wrote the run: `index.jsonl` records which of their episodes count. */
+export function hasShards(manifest: JsonObject): boolean {
+  return manifest.get("sharded") === true;
 }
 
 const mostRows = 1000;
@@ -145,7 +135,7 @@ class Folder implements RunFolder {
   }
 
   async *episodes(): AsyncGenerator<Episode> {
-    if ((await this.#format()) !== shardedFormat) {
+    if (!(await this.#hasShards())) {
       yield* this.#records(runFiles.episodes, episodeFromJson);
       return;
     }
@@ -236,7 +226,7 @@ class Folder implements RunFolder {
 
   async *search(text: string): AsyncGenerator<MessageHit> {
     const index = await this.#view();
-    yield* searchMessages({ folder: this.location, format: await this.#format(), index }, text);
+    yield* searchMessages({ folder: this.location, hasShards: await this.#hasShards(), index }, text);
   }
 
   async changesSince(
@@ -256,9 +246,8 @@ class Folder implements RunFolder {
     }
     const groups: GroupRecord[] = [];
     let end = position.groups;
-    const format = await this.#format();
     if ((await sizeOf(groupsFile)) > end) {
-      for await (const { bytes, start, where } of readCheckedLines(groupsFile, format, () => undefined, end)) {
+      for await (const { bytes, start, where } of readCheckedLines(groupsFile, () => undefined, end)) {
         groups.push(groupFromJson(parseRecord(bytes, where), where).group);
         end = start + bytes.length + 1;
       }
@@ -268,7 +257,7 @@ class Folder implements RunFolder {
   }
 
   async expertsFolder(): Promise<(episodeId: string) => string> {
-    if ((await this.#format()) !== shardedFormat) return () => this.location;
+    if (!(await this.#hasShards())) return () => this.location;
     const shards = new Map<string, string | null>();
     for await (const { id, place } of this.summaries()) shards.set(id, place.shard);
     return (id) => join(this.location, fileOf(shards.get(id) ?? null), "..");
@@ -280,18 +269,20 @@ class Folder implements RunFolder {
     return { ...newest(last), groups, lastGroup: await endBefore(file, groups) };
   }
 
-  async #format(): Promise<number> {
-    return Number((await this.manifest()).get("format"));
+  async #hasShards(): Promise<boolean> {
+    return hasShards(await this.manifest());
   }
 
   async #view(): Promise<IndexView> {
-    this.#index ??= new RunIndex(this.location, await this.#format(), this.#cacheFolder);
+    this.#index ??= new RunIndex(this.location, await this.#hasShards(), this.#cacheFolder);
     return this.#index.view();
   }
 
   async *#records<T>(name: string, read: (value: JsonValue, where: string) => T): AsyncGenerator<T> {
+    // A run of another format is refused before a line of it is.
+    await this.manifest();
     const file = join(this.location, name);
-    for await (const { bytes, where } of readCheckedLines(file, await this.#format(), this.#report)) {
+    for await (const { bytes, where } of readCheckedLines(file, this.#report)) {
       yield read(parseRecord(bytes, where), where);
     }
   }
@@ -320,9 +311,9 @@ async function readManifest(folder: string): Promise<JsonObject> {
   const manifest = parseRecord(await readRegular(file, "utf8"), file);
   if (!(manifest instanceof Map)) throw new ConfigurationError(`Cannot read "${file}": it holds no JSON object.`);
   const format = manifest.get("format");
-  if (typeof format === "number" && readableFormats.includes(format)) return manifest;
+  if (format === runFormat) return manifest;
   throw new ConfigurationError(
-    `Cannot read run "${folder}": it has format ${dumpJson(format ?? null)}, this version writes format ${runFormat} ` +
-      `(${shardedFormat} with shards) and reads 1 to ${shardedFormat}; use the version that wrote it (see run.json).`,
+    `Cannot read run "${folder}": it has format ${dumpJson(format ?? null)}, and this version reads format ${runFormat}; ` +
+      "use the version that wrote it (see run.json).",
   );
 }

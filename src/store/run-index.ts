@@ -9,7 +9,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { type EpisodeSummary, readSummary } from "./episode-index.ts";
 import { cachedIndex, type IndexFile, scanEpisodes } from "./index-cache.ts";
 import { endOfLines, lineReach, readAt, readRawLines, statedChecksum, sizeOf } from "./lines.ts";
-import { runFiles, shardedFormat, type TornLine } from "./run-store.ts";
+import { runFiles, type TornLine } from "./run-store.ts";
 import { requireRegular } from "../system/regular-file.ts";
 
 const lineFeed = 0x0a;
@@ -44,15 +44,15 @@ export type IndexView = {
 
 export class RunIndex {
   readonly #folder: string;
-  readonly #format: number;
+  readonly #hasShards: boolean;
   readonly #cacheFolder: string;
   #state: State | null = null;
   /** Serializes refreshes: one at a time, for all callers. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(folder: string, format: number, cacheFolder: string) {
+  constructor(folder: string, hasShards: boolean, cacheFolder: string) {
     this.#folder = folder;
-    this.#format = format;
+    this.#hasShards = hasShards;
     this.#cacheFolder = cacheFolder;
   }
 
@@ -73,10 +73,6 @@ export class RunIndex {
 
   get #episodes(): string {
     return join(this.#folder, runFiles.episodes);
-  }
-
-  get #hasShards(): boolean {
-    return this.#format === shardedFormat;
   }
 
   #exclusively(action: () => Promise<State>): Promise<State> {
@@ -172,7 +168,7 @@ export class RunIndex {
 
   /** `isBroken`: the cached index is made again. */
   async #fromCache(isBroken = false): Promise<State> {
-    const file = await cachedIndex(this.#episodes, this.#format, { folder: this.#cacheFolder, isBroken });
+    const file = await cachedIndex(this.#episodes, { folder: this.#cacheFolder, isBroken });
     let last: EpisodeSummary | null;
     try {
       last = file === null ? null : await lastRow(file.path, file.end);
@@ -189,7 +185,7 @@ export class RunIndex {
     let torn: TornLine | null = null;
     const rows: EpisodeSummary[] = [];
     if ((await sizeOf(this.#episodes)) > state.tailEnd) {
-      const from = { format: this.#format, start: state.tailEnd, number: countOf(state) + 1 };
+      const from = { start: state.tailEnd, number: countOf(state) + 1 };
       for await (const row of scanEpisodes(this.#episodes, from, (line) => (torn = line))) rows.push(row);
     }
     const last = rows.at(-1)?.place;

@@ -22,7 +22,10 @@ import {
 } from "./index.ts";
 import { BatchQueue } from "./lines.ts";
 
-const manifest: JsonObject = new Map([["format", 2]]);
+const manifest: JsonObject = new Map<string, JsonValue>([
+  ["format", 4],
+  ["sharded", false],
+]);
 const endingWith = (end: JsonValue): JsonObject => new Map([["end", end]]);
 let folder = "";
 let made = 0;
@@ -322,7 +325,7 @@ describe("the checksum of a line", () => {
     await store.close(manifest);
   });
 
-  it("is not needed in a folder of format 1, which is read and not resumed; newer formats are refused", async () => {
+  it("is needed in every line; another format is refused", async () => {
     const { path, failures } = await finishedRun();
     const names = ["episodes.jsonl", "groups.jsonl"];
     for (const name of names) {
@@ -332,18 +335,11 @@ describe("the checksum of a line", () => {
     for (const name of names) {
       for (const error of await failures(name)) expect(error).toContain("it has no checksum at its end");
     }
-    await writeFile(join(path, "run.json"), '{"format": 1}');
-    expect((await all(openRunFolder(path).episodes())).map(({ id }) => id)).toEqual(["one", "two"]);
-    expect((await all(openRunFolder(path).groups())).map(({ groupId }) => groupId)).toEqual(["of one", "of two"]);
-    await expect(resumeFileRunStore(path)).rejects.toThrow(
-      `Cannot resume "${path}": the run has format 1, this version writes format 2; resume it with the version`,
-    );
-    for (const text of ['{"format": 4}', "{}"]) {
+    for (const text of ['{"format": 1}', '{"format": 5}', "{}"]) {
       await writeFile(join(path, "run.json"), text);
       const refused = [...(await failures("episodes.jsonl")), ...(await failures("groups.jsonl"))];
       expect(refused).toHaveLength(5);
-      for (const error of refused)
-        expect(error).toContain("this version writes format 2 (3 with shards) and reads 1 to 3");
+      for (const error of refused) expect(error).toContain("and this version reads format 4; use the version");
     }
     expect(await readdir(path)).not.toContain("run.lock");
   });

@@ -12,16 +12,8 @@ import {
 import { remedyOf, systemCode } from "../lib/system-error.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
-/**
- * The layout of the run folders that this version writes, `format` in run.json. It also reads
- * format 1, whose lines have no checksum, but resumes only its own.
- */
-export const runFormat = 2;
-/**
- * Format 2, except that episodes are also stored in shards: `index.jsonl` records which count, and
- * versions that know only format 2 must not read it.
- */
-export const shardedFormat = 3;
+/** The layout of run folders, `format` in run.json. */
+export const runFormat = 4;
 
 /** The files of a run folder; see docs/start.md. */
 export const runFiles = Object.freeze({

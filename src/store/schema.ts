@@ -162,14 +162,6 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   };
 }
 
-/** A value with a default, for fields that earlier versions did not write. */
-export function withDefault<T>(schema: Schema<T>, absent: T): Schema<T> {
-  return {
-    ...schema,
-    read: (value, where, key) => (value === undefined || value === null ? absent : schema.read(value, where, key)),
-  };
-}
-
 /** Written only if present. Must not be the first field of a record. */
 export function optional<T>(schema: Schema<T>): Schema<T> & { readonly isOptional: true } {
   return { ...schema, title: `${schema.title}, may be absent`, isOptional: true };

@@ -7,7 +7,6 @@ import { fileOf } from "./episode-index.ts";
 import { checkLine, readRawLines } from "./lines.ts";
 import { episodeFromJson, parseRecord } from "./records.ts";
 import type { IndexView } from "./run-index.ts";
-import { shardedFormat } from "./run-store.ts";
 import type { Message } from "../core/index.ts";
 
 /** One occurrence in a message. */
@@ -25,17 +24,17 @@ export type MessageHit = {
 
 const shownAround = 60;
 
-type SearchedRun = { readonly folder: string; readonly format: number; readonly index: IndexView };
+type SearchedRun = { readonly folder: string; readonly hasShards: boolean; readonly index: IndexView };
 
 export async function* searchMessages(
-  { folder, format, index }: SearchedRun,
+  { folder, hasShards, index }: SearchedRun,
   text: string,
 ): AsyncGenerator<MessageHit> {
   if (text === "") throw new ConfigurationError("Cannot search for an empty text; give some characters.");
   // Escaped as in a JSON string, where a lone surrogate is escaped, too.
   const needle = Buffer.from(JSON.stringify(text).slice(1, -1));
   const files = new Map<string | null, Map<number, number>>();
-  if (format === shardedFormat) {
+  if (hasShards) {
     for await (const { number, place } of index.rows()) {
       const numbers = files.get(place.shard) ?? new Map<number, number>();
       files.set(place.shard, numbers.set(place.offset, number));
@@ -47,10 +46,10 @@ export async function* searchMessages(
     const file = join(folder, fileOf(shard));
     let line = 0;
     for await (const { bytes, start } of readRawLines(file, () => undefined)) {
-      const number = format === shardedFormat ? numbers.get(start) : ++line;
+      const number = hasShards ? numbers.get(start) : ++line;
       if (number === undefined || !bytes.includes(needle)) continue;
       const place = `at byte ${start}`;
-      checkLine(bytes, { file, place, format });
+      checkLine(bytes, { file, place });
       const { id, messages } = episodeFromJson(parseRecord(bytes, `"${file}" ${place}`), `"${file}" ${place}`);
       for (const [message, one] of messages.entries()) {
         for (const hit of hitsIn(one, text)) yield { number, id, message, role: one.role, ...hit };

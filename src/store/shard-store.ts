@@ -13,7 +13,7 @@ import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, isShardName, summaryOf, type UnnumberedSummary } from "./episode-index.ts";
 import type { FileRunStoreOptions } from "./file-run-store.ts";
 import { RunJournal } from "./journal.ts";
-import { AppendFile, BatchQueue, checksumHolds, readRawLines, statedChecksum, sizeOf } from "./lines.ts";
+import { AppendFile, BatchQueue, readRawLines, sizeOf, validChecksum } from "./lines.ts";
 import { addEpisodeLine, episodeFromJson } from "./records.ts";
 import { episodeIdOf, readJournal, type RecoveredJournal } from "./recover-run.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
@@ -67,9 +67,10 @@ export async function openShard(
     if ((await sizeOf(file)) > 0) {
       for await (const { bytes, start } of readRawLines(file, () => undefined)) {
         size = start + bytes.length + 1;
-        const place = { shard: name, offset: start, length: bytes.length, crc32: statedChecksum(bytes) };
+        const crc32 = validChecksum(bytes);
         // A corrupted line does not count: its episode runs again.
-        if (checksumHolds(bytes)) places.set(episodeIdOf(bytes, `"${file}"`), place);
+        if (crc32 === null) continue;
+        places.set(episodeIdOf(bytes, `"${file}"`), { shard: name, offset: start, length: bytes.length, crc32 });
       }
     }
     const journal = await readJournal(join(location, runFiles.journal), { hasEnded: (id) => places.has(id) });
@@ -237,13 +238,14 @@ export async function* unindexedEpisodes(
     if ((await sizeOf(file)) === 0) continue;
     for await (const { bytes, start } of readRawLines(file, () => undefined)) {
       // A corrupted line does not count: its episode runs again.
-      if (!checksumHolds(bytes)) continue;
+      const crc32 = validChecksum(bytes);
+      if (crc32 === null) continue;
       const id = episodeIdOf(bytes, `"${file}"`);
       if (ended.has(id) || found.has(id)) continue;
       const episode = episodeFromJson(parseJson(bytes.toString("utf8")), `"${file}" at byte ${start}`);
       if (episode.outcome === "aborted") continue;
       found.add(id);
-      const place = { shard, offset: start, length: bytes.length, crc32: statedChecksum(bytes) };
+      const place = { shard, offset: start, length: bytes.length, crc32 };
       yield { ...summaryOf(episode), place };
     }
   }

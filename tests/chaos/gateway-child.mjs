@@ -22,7 +22,7 @@ const engine = createScriptedEngine({
 });
 const earlier = existsSync(join(folder, "run.json")) ? await resumeFileRunStore(folder) : null;
 const store = earlier?.store ?? createFileRunStore(folder);
-await store.begin(new Map([["format", 2]]));
+await store.begin(new Map([["format", 4]]));
 const gateway = createGateway({
   engine,
   renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),

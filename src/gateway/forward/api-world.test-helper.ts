@@ -70,7 +70,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}, folder?: strin
   const place = folder ?? mkdtempSync(join(tmpdir(), "trainable-agents-api-"));
   const earlier = folder === undefined ? null : await resumeFileRunStore(place);
   const store = earlier?.store ?? createFileRunStore(place);
-  const manifest = new Map<string, never>([["format", 2 as never]]);
+  const manifest = new Map<string, never>([["format", 4 as never]]);
   await store.begin(manifest);
   const gateway = createGateway({ apiModel: model, store }, options.gateway);
   if (earlier !== null) await gateway.restore(earlier);
