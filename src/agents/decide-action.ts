@@ -212,6 +212,10 @@ function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProble
   }
 }
 
+const hint = " Repeat it in the format that the tools section shows.";
+/** Begins the example at the end of a detail that has one. */
+const exampleLead = "Write a call like this:";
+
 /** Maximum number of tools named in a message; longer lists would cost more context than they help. */
 const shownTools = 40;
 
@@ -223,11 +227,11 @@ function feedbackOn(problem: ActionProblem, tools: readonly Tool[]): string {
     case "unterminated-call":
     case "spoofed-marker":
     case "repaired":
-      return `Error: ${call} was not carried out. ${problem.detail} Repeat it in the format that the tools section shows.`;
+      return `Error: ${call} was not carried out. ${problem.detail}${problem.detail.includes(exampleLead) ? "" : hint}`;
     case "other-format":
       return `Error: ${call} was not carried out and nobody read your message. ${problem.detail}`.trimEnd();
     case "unknown-tool":
-      return `Error: ${call} was not carried out. ${problem.detail} ${listTools(tools)}`;
+      return `Error: ${call} was not carried out. ${problem.detail}${problem.detail.includes(exampleLead) ? "\n" : " "}${listTools(tools)}`;
     case "schema-violation":
       return `Error: ${call} was not carried out. ${problem.detail}`;
     case "several-calls":

@@ -21,7 +21,7 @@ export {
   readOtherFormat,
 } from "./other-formats.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
-export { calledTool, spelledCall } from "./spelled-calls.ts";
+export { calledTool, spelledCall, withExample } from "./spelled-calls.ts";
 export { responseTemplateName } from "./response-template/name.ts";
 export { loadTemplateParsers } from "./response-template/on-demand.ts";
 export type { ResponseTemplateParsers } from "./response-template/template-parsers.ts";

@@ -13,8 +13,8 @@ import {
   parseJsonPrefix,
 } from "../python-semantics/json/index.ts";
 import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
-import { spelledCall, spelledFormats } from "./spelled-calls.ts";
-import { type DetectedCall, toolProperties } from "./tool-call-scan.ts";
+import { callExample, calledName, spelledCall, spelledFormats } from "./spelled-calls.ts";
+import { type DetectedCall } from "./tool-call-scan.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
 import { readTolerantJson } from "./tolerant-json.ts";
 
@@ -55,7 +55,7 @@ export function readOtherFormat(text: string, options: OtherFormatOptions): Othe
   const found = readWhole(stripped, options) ?? findForeign(stripped, options) ?? findInProse(stripped, tools);
   if (found === null) return null;
   const { form, toolName } = found;
-  const detail = `It was written as ${form}, which is not read here. ${exampleOf(parser, found, tools)}`;
+  const detail = `It was written as ${form}, which is not read here. ${callExample(parser, found, tools)}`;
   return { problem: { code: "other-format", text: stripped, toolName, detail }, form, calls: found.calls };
 }
 
@@ -183,8 +183,6 @@ const isSchema = (value: JsonObject): boolean =>
 
 // Calls in the format of another family: the beginning of its calls is known without its parser.
 
-const calledName = "called_tool";
-
 /** Formats whose calls begin like those of a more common format, but are read differently. */
 const twins: ReadonlySet<string> = new Set(["ernie45", "granite4", "ling3", "mimo", "qwen3_json", "trinity"]);
 
@@ -296,22 +294,4 @@ function findInProse(text: string, tools: readonly Tool[]): Found | null {
 function firstBracket(text: string, from: number): number {
   const [brace, bracket] = [text.indexOf("{", from), text.indexOf("[", from)];
   return Math.min(brace === -1 ? Infinity : brace, bracket === -1 ? Infinity : bracket);
-}
-
-// The example that the model reads.
-
-/** Values that are written the same way in every format. */
-const plainValue = /^[\w #.,@+-]{1,60}$/;
-
-/** An example call in the model's own format: the tool that it called, with one of its arguments. */
-function exampleOf(parser: string, { toolName, arguments: given }: Found, tools: readonly Tool[]): string {
-  const spelled = spelledCall(parser, calledName);
-  if (spelled === null) return "Write it in the format that the tools section shows.";
-  const declared = [...toolProperties(tools.find(({ name }) => name === toolName)).keys()];
-  const plain = [...(given ?? [])].find(
-    (entry): entry is [string, string] => typeof entry[1] === "string" && plainValue.test(entry[1]),
-  );
-  const [parameter, value] = plain ?? [declared[0] ?? "argument", "..."];
-  const parts: Readonly<Record<string, string>> = { [calledName]: toolName, city: parameter, Rome: value };
-  return `Write a call like this:\n${spelled.replace(/called_tool|city|Rome/g, (part) => parts[part]!)}`;
 }

@@ -1,26 +1,31 @@
-// One call of a tool in each format, as its models write it, to find out which tool names a format
-// can write at all. A name is written unchanged; the parser's reading of it is the answer.
+// One call of a tool in each format, as its models write it: to find out which tool names a format
+// can write at all (a name is written unchanged; the parser's reading of it is the answer), and as
+// the example for a model whose call could not be read. A model that reads only what was wrong
+// repeats its mistake; one that sees the right form copies it.
 
-import { toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { type ParseProblem, type Tool, toolFromDefinition } from "../core/index.ts";
+import { dumpJson, fromPlain, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
 import { responseTemplateName } from "./response-template/name.ts";
 import { firstToolCallParserName, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
+import { declaredParameters, toolProperties } from "./tool-call-scan.ts";
+
+/** The only argument of a spelled call, as formats with JSON write it. */
+const onlyArgument = '{"city": "Rome"}';
 
 const json = (name: string, key = "arguments"): string =>
   `{"name": ${JSON.stringify(name)}, "${key}": {"city": "Rome"}}`;
 const tags = (name: string, value = "\nRome\n"): string =>
   `<function=${name}>\n<parameter=city>${value}</parameter>\n</function>`;
-const given = '{"city": "Rome"}';
 
 const spellings: Readonly<Record<string, (name: string) => string>> = {
   beam: (name) =>
     ` to=${name}<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nRome\n</rfl:parameter><|call|>`,
   cohere_command4: (name) =>
-    `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": ${given}}\n]<|END_ACTION|>`,
+    `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": ${onlyArgument}}\n]<|END_ACTION|>`,
   deepseekv3: (name) =>
-    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${given}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${onlyArgument}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
   deepseekv31: (name) =>
-    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${name}<｜tool▁sep｜>${given}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${name}<｜tool▁sep｜>${onlyArgument}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
   deepseekv32: (name) =>
     `<｜DSML｜function_calls>\n<｜DSML｜invoke name="${name}">\n<｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>`,
   deepseekv4: (name) =>
@@ -38,11 +43,11 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   glm45: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
   glm47: (name) => `<tool_call>${name}<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>`,
   "gpt-oss": (name) =>
-    `<|start|>assistant<|channel|>commentary to=functions.${name} <|constrain|>json<|message|>${given}<|call|>`,
+    `<|start|>assistant<|channel|>commentary to=functions.${name} <|constrain|>json<|message|>${onlyArgument}<|call|>`,
   hermes: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   interns1: (name) => `<|action_start|> <|plugin|>\n${json(name, "parameters")}<|action_end|>`,
   kimi_k2: (name) =>
-    `<|tool_calls_section_begin|><|tool_call_begin|>functions.${name}:0<|tool_call_argument_begin|>${given}<|tool_call_end|><|tool_calls_section_end|>`,
+    `<|tool_calls_section_begin|><|tool_call_begin|>functions.${name}:0<|tool_call_argument_begin|>${onlyArgument}<|tool_call_end|><|tool_calls_section_end|>`,
   lfm2: (name) => `<|tool_call_start|>[${name}(city="Rome")]<|tool_call_end|>`,
   llama3: (name) => `<|python_tag|>${json(name, "parameters")}`,
   mimo: (name) => `<tool_call>\n<function=${name}>\n<parameter=city>Rome</parameter>\n</function>\n</tool_call>`,
@@ -52,18 +57,18 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   "minimax-m3": (name) =>
     `]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="${name}">]<]minimax[>[<city>Rome]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>`,
   mistral: (name) => `[TOOL_CALLS] [${json(name)}]`,
-  mistral_ids: (name) => `[TOOL_CALLS]${name}[CALL_ID]a1B2c3D4e[ARGS]${given}`,
+  mistral_ids: (name) => `[TOOL_CALLS]${name}[CALL_ID]a1B2c3D4e[ARGS]${onlyArgument}`,
   pythonic: (name) => `[${name}(city="Rome")]`,
   qwen25: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   qwen3_coder: (name) => `<tool_call>\n${tags(name)}\n</tool_call>`,
   seed_oss: (name) => `<seed:tool_call>\n${tags(name, "Rome")}\n</seed:tool_call>`,
   step3: (name) =>
     `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="${name}"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>`,
-  apertus2509: (name) => `<|tools_prefix|>[{${JSON.stringify(name)}: ${given}}]<|tools_suffix|>`,
+  apertus2509: (name) => `<|tools_prefix|>[{${JSON.stringify(name)}: ${onlyArgument}}]<|tools_suffix|>`,
   dots: (name) =>
     `<dots_function_call>\n<invoke name="${name}">\n<parameter name="city">Rome</parameter>\n</invoke>\n</dots_function_call>`,
   inkling: (name) =>
-    `<|message_model|>${name}<|content_invoke_tool_json|>{"name": ${JSON.stringify(name)}, "args": ${given}}<|end_message|>`,
+    `<|message_model|>${name}<|content_invoke_tool_json|>{"name": ${JSON.stringify(name)}, "args": ${onlyArgument}}<|end_message|>`,
   k2_horizon: (name) =>
     `<ifm|tool_calls>\n<ifm|tool_call>${name}\n<ifm|arg_key>city</ifm|arg_key>\n<ifm|arg_value>Rome</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>`,
   kimi_k3: (name) =>
@@ -123,4 +128,105 @@ export function formatsWithout(name: string): readonly string[] {
       return calls.length !== 1 || calls[0]!.name !== name;
     })
     .map((parser) => parser.name);
+}
+
+// The example that the model reads.
+
+/** Stands for the name of the tool in an example; no format changes it. */
+export const calledName = "called_tool";
+
+/** Values that are written the same way in every format. */
+const plainValue = /^[\w #.,@+-]{1,60}$/;
+
+/** Names of arguments that an example shows at most. */
+const mostArguments = 8;
+
+/** The tool that the model called, and the arguments that it gave. */
+export type CalledTool = { readonly toolName: string; readonly arguments: JsonObject | null };
+
+/**
+ * A sentence with an example call in the format of `parser`: the tool with its required arguments,
+ * those that the model gave with its own values. Some formats show only one argument.
+ */
+export function callExample(
+  parser: string,
+  { toolName, arguments: written }: CalledTool,
+  tools: readonly Tool[],
+): string {
+  const spelled = spelledCall(parser, calledName);
+  if (spelled === null) return "Write it in the format that the tools section shows.";
+  const required = exampleArguments(toolName, written, tools);
+  const parameters: typeof required = required.length > 0 ? required : [["argument", "..."]];
+  const fill = (text: string, [name, value] = parameters[0]!): string => {
+    const isText = typeof value === "string";
+    const parts: Readonly<Record<string, string>> = {
+      [calledName]: toolName,
+      [onlyArgument]: dumpJson(new Map(required)),
+      city: name,
+      Rome: isText ? value : dumpJson(value),
+    };
+    const typed = isText ? text : text.replace('string="true"', 'string="false"');
+    return typed.replace(/called_tool|\{"city": "Rome"\}|city|Rome/g, (part) => parts[part]!);
+  };
+  // A unit of tags for each argument; other formats that are not JSON show the first one only.
+  const [unit = ""] = tagUnit.exec(spelled) ?? [];
+  const [before = "", after = ""] = unit === "" ? [spelled] : spelled.split(unit);
+  const units = unit === "" ? [] : parameters.map((parameter) => fill(unit, parameter));
+  return `Write a call like this:\n${fill(before)}${units.join("")}${fill(after)}`;
+}
+
+/** The place of the argument in formats that write arguments as tags. */
+const tagUnit = /<[^<>]{0,80}>?city[^{}]{0,80}?Rome\s{0,2}<[^<>]{0,80}>\n?/;
+
+/** Formats whose parsers report a call that does not tell which tool is meant. */
+const formErrors: ReadonlySet<ParseProblem["code"]> = new Set([
+  "not-json",
+  "not-an-object",
+  "no-name",
+  "unterminated-call",
+]);
+
+/** The same problem with an example in its detail, if the form of the call was wrong. */
+export function withExample(problem: ParseProblem, parser: string, tools: readonly Tool[]): ParseProblem {
+  const { code, text, toolName, detail } = problem;
+  if (!formErrors.has(code) || tools.length === 0) return problem;
+  const meant =
+    tools.find(({ name }) => name === toolName) ?? tools.find(({ name }) => text.includes(name)) ?? tools[0]!;
+  return { ...problem, detail: `${detail} ${callExample(parser, { toolName: meant.name, arguments: null }, tools)}` };
+}
+
+function exampleArguments(
+  toolName: string,
+  written: JsonObject | null,
+  tools: readonly Tool[],
+): readonly (readonly [string, JsonValue])[] {
+  const tool = tools.find(({ name }) => name === toolName);
+  const properties = toolProperties(tool);
+  const parameters = declaredParameters(tool);
+  const required = parameters instanceof Map ? parameters.get("required") : null;
+  const declared = properties.size > 0 ? [...properties.keys()] : [...(written?.keys() ?? [])];
+  const names = Array.isArray(required) ? declared.filter((name) => required.includes(name)) : [];
+  const shown = (names.length > 0 ? names : declared.slice(0, 1)).slice(0, mostArguments);
+  const ownValue = (name: string): string | null => {
+    const own = written?.get(name);
+    return typeof own === "string" && plainValue.test(own) ? own : null;
+  };
+  // Formats that are not JSON show the first argument only: preferably one that the model gave.
+  return shown
+    .toSorted((one, other) => Number(ownValue(other) !== null) - Number(ownValue(one) !== null))
+    .map((name) => [name, ownValue(name) ?? placeholder(properties.get(name))] as const);
+}
+
+/** A value of the declared type that is obviously not a real one. */
+function placeholder(schema: JsonValue | undefined): JsonValue {
+  const type = schema instanceof Map ? schema.get("type") : undefined;
+  const values: Readonly<Record<string, unknown>> = {
+    integer: 1,
+    number: 1,
+    boolean: true,
+    array: [],
+    object: {},
+    null: null,
+  };
+  return typeof type === "string" && Object.hasOwn(values, type) ? fromPlain(values[type]) : "...";
 }

@@ -146,6 +146,16 @@ describe("parseAction()", () => {
     expect(action.problems.map(({ code }) => code)).toContain("spoofed-marker");
   });
 
+  test("a call whose form is wrong is a problem that shows an example in the model's own format", () => {
+    for (const wrong of ['<tool_call>\n{"arguments": {}}\n</tool_call>', "<tool_call>\nfind_order(1)\n</tool_call>"]) {
+      const { problems } = plain.parseAction(ids(`${wrong}<|im_end|>`), { tools, turn: 0 });
+      expect(problems).toHaveLength(1);
+      expect(problems[0]!.detail).toMatch(
+        /Write a call like this:\n<tool_call>\n\{"name": "find_order", "arguments": \{.*\}\}\n<\/tool_call>$/,
+      );
+    }
+  });
+
   test("a call in another format is a problem that shows the model's own, and a call only in repair mode", () => {
     const bare = call.split("\n")[1]!;
     const repairing = rendererFor("qwen2.5-instruct", tokenizer, { repair: true });

@@ -11,6 +11,7 @@ import {
   type ReasoningParser,
   type ReasoningSplit,
   type ToolCallParser,
+  withExample,
 } from "../parsers/on-demand.ts";
 
 export type ActionReaderOptions = {
@@ -53,7 +54,7 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     if (id !== null) markers.set(marker, id);
   }
 
-  const read = (
+  const readText = (
     action: string,
     { tools, turn, unknownTools = "loop", stop, repair }: ActionContext & Ending,
   ): Reading => {
@@ -98,7 +99,10 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
   return (sampledTokens, context) => {
     const action = readTokens(sampledTokens, context);
     const repair = options.repair === true && action.isTerminated;
-    return withOtherFormat(action, context, repair);
+    const read = withOtherFormat(action, context, repair);
+    if (read.problems.length === 0) return read;
+    const { tools } = context;
+    return { ...read, problems: read.problems.map((one) => withExample(one, toolCallParser.name, tools)) };
   };
 
   function readTokens(sampledTokens: Uint32Array, context: ActionContext): ParsedAction {
@@ -109,12 +113,12 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     const text = decoded.slice(0, context.textEnd);
     const repair = options.repair === true && isTerminated;
     const stop = isTerminated ? tokenizer.decode([last]) : "";
-    const asText = read(text, { ...context, stop, repair });
+    const asText = readText(text, { ...context, stop, repair });
     const disguised = options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded, markers }) : null;
     if (disguised === null) return { text, ...asText, isTerminated };
     // A disguise is as long as the text that it hides.
     const disguisedText = disguised.text.slice(0, context.textEnd);
-    const asTokens = mapStrings(read(disguisedText, { ...context, stop, repair }), (hidden) =>
+    const asTokens = mapStrings(readText(disguisedText, { ...context, stop, repair }), (hidden) =>
       disguised.reveal(hidden),
     );
     if (isSameReading(asText, asTokens)) return { text, ...asTokens, isTerminated };
