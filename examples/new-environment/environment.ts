@@ -9,9 +9,18 @@ type Booking = { day: string; people: number };
 type Desk = {
   bookings: Record<string, Booking>;
   freePlaces: Record<string, number>;
-  /** Expected state at the end, and the required statement. No tool shows it to the policy. */
-  goal: { booking: string; day: string; mustSay: string };
+  /** What the policy has looked at: an answer that no one looked up is a guess. */
+  seen: { booking: boolean; places: boolean };
+  /** Expected state at the end, and the expected outcome. No tool shows it to the policy. */
+  goal: { booking: string; day: string; outcome: Outcome };
 };
+
+/** The words for the three outcomes, of which the visitor must be told exactly the right one. */
+const outcomes = ["moved", "full", "already"] as const;
+type Outcome = (typeof outcomes)[number];
+
+/** The outcomes that a line names. */
+const named = (line: string): readonly Outcome[] => outcomes.filter((outcome) => line.includes(outcome));
 
 /**
  * Stands for your database or service: pass the signal to `fetch`, so that a call ends when its
@@ -48,10 +57,15 @@ const visitor = (booking: string, day: string) => ({
 const tuesday: Booking = { day: "Tuesday", people: 3 };
 const freePlaces = { Tuesday: 10, Friday: 5, Sunday: 2 };
 
-const task = (booking: string, asked: string, goal: { day: string; mustSay: string }) => ({
-  agenda: visitor(booking, asked),
-  instruction: `You have booking ${booking} and would like to take your tour on ${asked}.`,
-  state: { bookings: { [booking]: tuesday }, freePlaces, goal: { booking, ...goal } },
+const task = (booking: string, requested: string, goal: { day: string; outcome: Outcome }) => ({
+  agenda: visitor(booking, requested),
+  instruction: `You have booking ${booking} and would like to take your tour on ${requested}.`,
+  state: {
+    bookings: { [booking]: tuesday },
+    freePlaces,
+    seen: { booking: false, places: false },
+    goal: { booking, ...goal },
+  },
 });
 
 export default defineEnvironment<Desk>({
@@ -64,12 +78,19 @@ export default defineEnvironment<Desk>({
     find_booking: {
       description: "Shows a booking.",
       parameters: { type: "object", properties: { booking: { type: "string" } }, required: ["booking"] },
-      run: ({ booking }, desk, { signal }) => loadBooking(desk, String(booking), signal),
+      run: async ({ booking }, desk, { signal }) => {
+        const found = await loadBooking(desk, String(booking), signal);
+        desk.seen.booking = true;
+        return found;
+      },
     },
     free_places: {
       description: "Shows how many places each day has left.",
       parameters: { type: "object", properties: {} },
-      run: (_, desk) => desk.freePlaces,
+      run: (_, desk) => {
+        desk.seen.places = true;
+        return desk.freePlaces;
+      },
     },
     move_booking: {
       description: "Moves a booking to another day.",
@@ -90,15 +111,21 @@ export default defineEnvironment<Desk>({
   },
   tasks: {
     train: [
-      task("T-11", "Friday", { day: "Friday", mustSay: "moved" }),
-      task("T-12", "Sunday", { day: "Tuesday", mustSay: "full" }),
+      task("T-11", "Friday", { day: "Friday", outcome: "moved" }),
+      task("T-12", "Sunday", { day: "Tuesday", outcome: "full" }),
     ],
     test: [
-      task("T-21", "Friday", { day: "Friday", mustSay: "moved" }),
-      task("T-22", "Tuesday", { day: "Tuesday", mustSay: "already" }),
+      task("T-21", "Friday", { day: "Friday", outcome: "moved" }),
+      task("T-22", "Tuesday", { day: "Tuesday", outcome: "already" }),
     ],
   },
-  // Correct: the booking has the requested day, and the visitor has been told.
-  grade: ({ state: { bookings, goal }, said }) =>
-    bookings[goal.booking]?.day === goal.day && said.some((line) => line.includes(goal.mustSay)) ? 1 : 0,
+  // Correct: the booking has the expected day, the policy looked up what it says, and the last line
+  // that names an outcome names the right one only. A policy that only claims, or that recites all
+  // outcomes, earns nothing.
+  grade: ({ state: { bookings, seen, goal }, said }) => {
+    const last = said.map(named).findLast((found) => found.length > 0) ?? [];
+    const isTold = last.length === 1 && last[0] === goal.outcome;
+    const isLookedUp = seen.booking && (goal.outcome !== "full" || seen.places);
+    return bookings[goal.booking]?.day === goal.day && isTold && isLookedUp ? 1 : 0;
+  },
 });

@@ -25,16 +25,28 @@ async function play(split, index, { calls, says }) {
   return reward;
 }
 
+const find = (booking) => ["find_booking", { booking }];
+const places = ["free_places", {}];
 const move = (booking, day) => ["move_booking", { booking, day }];
 
 test("what is right earns 1", async () => {
-  assert.equal(await play("train", 0, { calls: [move("T-11", "Friday")], says: "It is moved to Friday." }), 1);
-  assert.equal(await play("train", 1, { calls: [move("T-12", "Sunday")], says: "Sunday is full." }), 1);
-  assert.equal(await play("test", 1, { calls: [], says: "It is on Tuesday already." }), 1);
+  const moving = [find("T-11"), places, move("T-11", "Friday")];
+  assert.equal(await play("train", 0, { calls: moving, says: "It is moved to Friday." }), 1);
+  assert.equal(await play("train", 1, { calls: [find("T-12"), places], says: "Sunday is full." }), 1);
+  assert.equal(await play("test", 1, { calls: [find("T-22")], says: "It is on Tuesday already." }), 1);
 });
 
 test("what is wrong earns 0", async () => {
   assert.equal(await play("train", 0, { calls: [], says: "It is moved to Friday." }), 0);
-  assert.equal(await play("train", 0, { calls: [move("T-11", "Friday")], says: "" }), 0);
+  assert.equal(await play("train", 0, { calls: [find("T-11"), move("T-11", "Friday")], says: "" }), 0);
   assert.equal(await play("test", 1, { calls: [move("T-22", "Friday")], says: "It is on that day already." }), 0);
+  // Neither a claim without a look nor all answers at once earns anything.
+  assert.equal(await play("train", 1, { calls: [], says: "Sunday is full." }), 0);
+  assert.equal(
+    await play("train", 1, {
+      calls: [find("T-12"), places],
+      says: "Moved, full or already there: moved, full, already.",
+    }),
+    0,
+  );
 });

@@ -40,7 +40,7 @@ describe("doctor environment", () => {
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toMatch(/^bookshop: tasks train \d+, validation \d+, test \d+; users agenda/);
     expect(stdout).toMatch(
-      /^ {2}ok +constant policy +18 policies that do the same in 6 tasks: none earned more than 0\.$/m,
+      /^ {2}ok +constant policy +20 policies that do the same in 6 tasks: none earned more than 0\.$/m,
     );
     expect(stdout).toMatch(/user "agenda" begins: "H/);
     expect(stdout).toMatch(/\b0 warnings, 0 faults\n$/);

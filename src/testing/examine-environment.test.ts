@@ -96,6 +96,25 @@ describe("examineEnvironment()", () => {
     expect(await found(lamp({ grade: () => 1 }))).toEqual(["fault constant policy"]);
   });
 
+  it("says what reciting the guidelines, or the phrases of the agenda, earns", async () => {
+    const goal = { name: "light", requests: ["On."], slots: [], confirmation: null, secondThought: null };
+    const agenda = {
+      ...{ greetings: [""], slots: [], farewells: ["Bye."], patience: 2 },
+      goals: [{ ...goal, settledBy: ["is lit"], objections: [] }],
+    };
+    const tasks = { test: [{ agenda, state: { isOn: false } }] };
+    const warningOf = async (grade: Definition["grade"]): Promise<string> => {
+      const findings = await examineEnvironment(lamp({ grade, tasks }));
+      return findings.find(({ check, result }) => check === "constant policy" && result === "warning")!.text;
+    };
+    expect(await warningOf(({ said }) => (said.includes(definition.guidelines) ? 1 : 0))).toContain(
+      "the policy that repeats the guidelines, earns 1 on average",
+    );
+    expect(await warningOf(({ said }) => (said.some((line) => line.includes("is lit")) ? 1 : 0))).toContain(
+      "the policy that says every phrase of the agenda, earns 1 on average",
+    );
+  });
+
   it.each<readonly [string, EnvironmentDefinition<Lamp, unknown>["tools"][string]["run"]]>([
     ["a mistake", (_, state) => (state as unknown as { lamps: { on: boolean }[] }).lamps[0]!.on],
     ["a mistake that names an argument", (args, state) => (state as never)[String(args["on"])]["x"]],

@@ -137,15 +137,19 @@ const emptyReply = (reply: string) =>
 export type UserFailureCode =
   | ModelFailureCode
   /** A recorded user received another message than in the recording. */
-  | "replay-mismatch";
+  | "replay-mismatch"
+  /** The user ended the conversation before the agent had spoken. */
+  | "early-hang-up";
 
 /**
  * A fault of the user. `cause` is text, never the underlying error, which may contain headers with
  * keys.
  */
 export function userFailure(code: UserFailureCode, message: string, cause: string | null = null): AttributedError {
-  if (code !== "replay-mismatch") return modelFailure("user", code, { message, cause });
-  return new AttributedError({ boundary: "user", code, message, retryable: false, cause });
+  if (code === "replay-mismatch" || code === "early-hang-up") {
+    return new AttributedError({ boundary: "user", code, message, retryable: code === "early-hang-up", cause });
+  }
+  return modelFailure("user", code, { message, cause });
 }
 
 /** The failure for a signal that aborted, with the message of its reason. */

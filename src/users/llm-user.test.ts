@@ -53,6 +53,15 @@ describe("llmUser()", () => {
     expect(await user.reply("Done.")).toMatchObject({ type: "hang-up", text: "Thank you! ###STOP###" });
   });
 
+  it("is at fault if it hangs up before the agent has spoken, except as upstream", async () => {
+    const quoting = () => answering(says("I will say ###STOP### at the end."), says("hello"));
+    await expect(userOf({ http: quoting() }).open()).rejects.toMatchObject({
+      failure: { boundary: "user", code: "early-hang-up", retryable: true },
+    });
+    const upstream = userOf({ http: answering(says("x"), says("###STOP###")), compat: "upstream" });
+    expect(await upstream.open()).toMatchObject({ type: "hang-up" });
+  });
+
   it("takes prompts as values", async () => {
     const http = answering(says("hello"));
     await userOf({ http, prompts: { system: (instruction) => `<${instruction}>`, greeting: "Hi!" } }).open();

@@ -12,7 +12,7 @@ import {
 } from "../chat-models/index.ts";
 import { ConfigurationError, type PastLine, type Task, type UserSimulator, type UserSource } from "../core/index.ts";
 import { ActingConversation } from "./acting-conversation.ts";
-import { type Answer, lineFrom, orderedUser, utteranceIn } from "./conversation.ts";
+import { type Answer, lineFrom, orderedUser, stopMarker, userFailure, utteranceIn } from "./conversation.ts";
 import { ownPrompts, type UserPrompts } from "./prompts.ts";
 import {
   type Conversation,
@@ -92,7 +92,15 @@ function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: Mo
       for (let rehearsal = 0; rehearsal < rehearsals; rehearsal++) {
         await strategy.nextLine({ instruction: null, messages: opening(null), prompts, ask });
       }
-      return lineFrom(await strategy.nextLine({ instruction, messages, prompts, ask }), meter.total());
+      const line = lineFrom(await strategy.nextLine({ instruction, messages, prompts, ask }), meter.total());
+      // A model that quotes its own stop sign must not end an episode in which no one has acted.
+      if (heard === null && line.type === "hang-up" && options.compat !== "upstream") {
+        throw userFailure(
+          "early-hang-up",
+          `The user said ${stopMarker} in its first line, before the agent had spoken; choose another model for the user, or change its prompt.`,
+        );
+      }
+      return line;
     };
     return orderedUser(name, answer, spoken.length === 0 ? "new" : "open");
   };
