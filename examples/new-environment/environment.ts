@@ -9,7 +9,7 @@ type Booking = { day: string; people: number };
 type Desk = {
   bookings: Record<string, Booking>;
   freePlaces: Record<string, number>;
-  /** What the policy has looked at: an answer that no one looked up is a guess. */
+  /** Marks of the policy's lookups: an answer that it did not look up is a guess. */
   seen: { booking: boolean; places: boolean };
   /** Expected state at the end, and the expected outcome. No tool shows it to the policy. */
   goal: { booking: string; day: string; outcome: Outcome };

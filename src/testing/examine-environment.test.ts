@@ -97,11 +97,9 @@ describe("examineEnvironment()", () => {
   });
 
   it("says what reciting the guidelines, or the phrases of the agenda, earns", async () => {
-    const goal = { name: "light", requests: ["On."], slots: [], confirmation: null, secondThought: null };
-    const agenda = {
-      ...{ greetings: [""], slots: [], farewells: ["Bye."], patience: 2 },
-      goals: [{ ...goal, settledBy: ["is lit"], objections: [] }],
-    };
+    const parts = { slots: [], confirmation: null, secondThought: null, objections: [] };
+    const goals = [{ ...parts, name: "light", requests: ["On."], settledBy: ["is lit"] }];
+    const agenda = { greetings: [""], slots: [], goals, farewells: ["Bye."], patience: 2 };
     const tasks = { test: [{ agenda, state: { isOn: false } }] };
     const warningOf = async (grade: Definition["grade"]): Promise<string> => {
       const findings = await examineEnvironment(lamp({ grade, tasks }));
