@@ -24,9 +24,9 @@ const tables = [
 
 /**
  * Property of a table in a declaration file: ` readonly maxTurns:
- * import("./setting.ts").Setting<number>;`.
+ * import("../parts/setting.ts").Setting<number>;`.
  */
-const property = /^( +)(?:readonly )?(\w+): import\("\.\/setting\.ts"\)\.Setting</;
+const property = /^( +)(?:readonly )?(\w+): import\("\.\.?\/(?:parts\/)?setting\.ts"\)\.Setting</;
 
 /** Does nothing if the declarations have the descriptions already. */
 export async function documentSettings() {

@@ -10,12 +10,13 @@ import { checkedOpening } from "../rollout/index.ts";
 import { type EnvironmentFinding, examineEnvironment } from "../testing/index.ts";
 import { agendaUser } from "../users/index.ts";
 import { agendaGaps } from "./audit-agenda.ts";
-import { checkSplit, type LoadedEnvironment, loadEnvironment } from "./load-environment.ts";
+import type { LoadedEnvironment } from "../parts/environment.ts";
+import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import { closeRemote, findRemote } from "./remote-environments.ts";
+import { isRemote } from "./environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { namedTools } from "./tool-names.ts";
-import { readFlags, section, type SettingValues, whole } from "./setting.ts";
+import { readFlags, section, type SettingValues, whole } from "../parts/setting.ts";
 
 /** The settings of a rollout that choose the environment and bound the time of its steps. */
 export const auditEnvironmentSettingNames = [
@@ -136,16 +137,15 @@ async function load(options: EnvironmentSourceOptions): Promise<{
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(settings.env, {
-    data: settings.data,
+    settings,
     split: settings.split,
-    remote: settings,
     limits,
     openMs: settings.openTimeout * 1000,
     ...surroundings,
   });
   return {
     loaded,
-    isRemote: surroundings.parts?.env === undefined && findRemote(settings.env) !== null,
+    isRemote: surroundings.parts?.env === undefined && isRemote(settings.env),
     timeoutMs: Math.max(limits.environmentMs, limits.graderMs),
     split: settings.split,
     seed: settings.seed,

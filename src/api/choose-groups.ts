@@ -23,7 +23,7 @@ import {
   concurrencyBounds,
   rolloutSettings,
 } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import { meant } from "../lib/nearest.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;

@@ -8,7 +8,6 @@ import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import type { ModelUserOptions } from "../users/index.ts";
 import { loadUser, userNames } from "../users/on-demand.ts";
-import { pricesOf, ratesOf } from "./budget.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
@@ -193,6 +192,7 @@ async function modelOptions(
     );
   }
   const { apiKey, authorization } = readAccess("user", settings, env);
+  const { pricesOf, ratesOf } = await import("./budget.ts");
   const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
   const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {

@@ -5,13 +5,12 @@ import { ConfigurationError } from "../core/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import { createEnvServer, type EnvServer } from "../env-server/index.ts";
 import { chooseUser } from "./choose-user.ts";
-import { checkSplit, loadEnvironment } from "./load-environment.ts";
+import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { accessVariables, readKey, redactorFor } from "./secrets.ts";
-import { closeRemote } from "./remote-environments.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
-import { readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
+import { readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /**
@@ -114,8 +113,7 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions, o
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
-    data: settings.data,
-    remote: settings,
+    settings,
     limits,
     ...surroundings,
   });

@@ -44,11 +44,12 @@ import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import type { Tau2Export } from "./export-tau2.ts";
 import { templateKwargsOf, tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
-import { environmentNames, loadEnvironment } from "./load-environment.ts";
+import { environmentNames } from "./environments.ts";
+import { loadEnvironment } from "./load-environment.ts";
 import type { CallOptions } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { type ExportCounts, NothingToExportError } from "./export-counts.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import type { GivenParts } from "./surroundings.ts";
 
 const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
@@ -414,7 +415,7 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
     );
   }
   const { source } = await loadEnvironment(env, {
-    data: run.data ?? recorded(run, "data"),
+    settings: { data: run.data ?? recorded(run, "data") },
     split: recorded(run, "split"),
     cwd: run.cwd,
     parts: run.parts,

@@ -21,6 +21,7 @@ import {
   type SettingSources,
 } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { engineOptionNames } from "./engines.ts";
 import { readHostedEnvironment } from "./env-server.ts";
 import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
@@ -31,7 +32,7 @@ import { readKey } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
 import { exporterFor } from "./rollout.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
-import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
+import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
 /**
@@ -39,20 +40,7 @@ import { remedyFor } from "../lib/nearest.ts";
  * user and tasks belong to the program.
  */
 export const gatewaySettingNames = [
-  ...([
-    "engine",
-    "gguf",
-    "url",
-    "host",
-    "port",
-    "apiKeyEnv",
-    "engineAuthorizationEnv",
-    "logprobsMode",
-    "endpoint",
-    "model",
-    "renderer",
-    "history",
-  ] as const),
+  ...(["engine", ...engineOptionNames, "model", "renderer", "history"] as const),
   ...(["agentModel", "agentUrl", "agentApiKeyEnv", "prices", "modelRequestsPerMinute"] as const),
   ...([
     "thinking",
@@ -65,7 +53,6 @@ export const gatewaySettingNames = [
     "toolInstruction",
   ] as const),
   ...([
-    "expertNoise",
     "temperature",
     "topP",
     "topK",
@@ -75,15 +62,8 @@ export const gatewaySettingNames = [
     "samplingExtra",
     "seedTurns",
   ] as const),
-  ...([
-    "maxTurns",
-    "maxSampledTokens",
-    "maxContextTokens",
-    "turnTimeout",
-    "connectTimeout",
-    "firstByteTimeout",
-  ] as const),
-  ...(["engineWait", "onEngineAbort", "maxPause", "concurrency", "groupSize", "seed", "filter", "minGroup"] as const),
+  ...(["maxTurns", "maxSampledTokens", "maxContextTokens", "turnTimeout"] as const),
+  ...(["onEngineAbort", "maxPause", "concurrency", "groupSize", "seed", "filter", "minGroup"] as const),
   ...(["out", "fsync", "writeSamples"] as const),
 ] as const satisfies readonly SettingName[];
 

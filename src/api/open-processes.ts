@@ -17,7 +17,7 @@ import type { OpenedRun } from "./open-run.ts";
 import type { PreparedRollout, PrepareOptions } from "./prepare-rollout.ts";
 import type { Sharing } from "./processes.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import type { WorkerSettings } from "./worker-run.ts";
 

@@ -6,8 +6,10 @@ import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
 import { queueSettings } from "./choose-queue.ts";
+import { environmentOptions, environmentRows } from "./environments.ts";
+import { engineNames, engineOptions, engineRows, localEngines, type RegisteredEngine } from "./engines.ts";
 import {
-  address,
+  alternatives,
   chatAddress,
   choice,
   custom,
@@ -27,7 +29,7 @@ import {
   type Traits,
   variable,
   whole,
-} from "./setting.ts";
+} from "../parts/setting.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { jsonOf } from "../lib/text.ts";
 
@@ -121,8 +123,15 @@ const concurrency = z
   )
   .refine((value) => readBounds(value) !== null);
 
-/** Time in seconds. */
-export const defaultEngineWait = 300;
+/** An engine of the registry; "own": one that a program gives as a value; "none": outside programs call their own. */
+export type EngineName = RegisteredEngine | "none" | "own";
+
+const formsOf = (place: "local" | "remote"): string =>
+  Object.values(environmentRows)
+    .flatMap(({ type, form }) => ((type === "remote") === (place === "remote") ? [form] : []))
+    .join(", ");
+
+const servers = engineNames.filter((name) => engineRows[name].type === "server");
 
 /** Settings for keeping groups and for the number of groups to run. */
 export const groupSettings = section("Groups", {
@@ -165,30 +174,13 @@ const common: Partial<Traits> = { isCommon: true };
 export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
-      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>), or a file of tasks for --agent-command (tasks.jsonl)",
+      `environment: ${formsOf("local")}, a module whose default export is one (./my-env.ts), the address of a remote one (${formsOf("remote")}), or a file of tasks for --agent-command (tasks.jsonl)`,
       { ...common, holds: "address" },
     ),
-    data: folder.help(
-      'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
-      { ...free, ...common },
-    ),
-    envTasks: file.help(
-      "JSON lines with the tasks of a remote environment that has none of its own (mcp:, openenv:), or seeds:<number> (openenv:)",
-    ),
-    envApiKeyEnv: variable.help("environment variable with the key that is sent to a remote environment"),
-    envAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that a remote environment is sent, in place of a key, like "Basic <base64>"',
-    ),
-    mcpElicitation: choice("<policy>", "decline", "accept-defaults").help(
-      "what an MCP server is answered that asks for input: no, or the defaults of its form",
-    ),
-    mcpWarm: whole(2, { min: 0, max: 1000 }).help(
-      "processes of an MCP server that are started before an episode needs one",
-    ),
+  }),
+  ...environmentOptions,
+  ...section("Tasks", {
     split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
-    solo: flag.help(
-      "tau2-bench without a user: the agent has the tools of both sides and works from a ticket; the same as -solo behind the environment's name",
-    ),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
       common,
@@ -200,36 +192,17 @@ export const rolloutSettings = {
   }),
   ...groupSettings,
   ...section("The policy", {
-    engine: custom<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "none" | "own" | null>("<name>", {
+    engine: custom<EngineName | null>("<name>", {
       default: null,
-      expected: "sglang, vllm, llama-cpp, embedded, expert or none",
-      schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "none", "own"]).nullable(),
+      expected: alternatives([...engineNames, "none"]),
+      schema: z.enum([...engineNames, "none", "own"]).nullable(),
     }).help(
-      "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, expert: a script for the bookshop and tau2-bench/telecom, or none: outside programs call models of their own; the last four need no server (default: sglang when a server or a model is named)",
+      `${servers.join(", ")}, ${localEngines.join(", ")}, or none: outside programs call models of their own; those after ${servers.at(-1)} need no server (default: sglang when a server or a model is named)`,
       common,
     ),
-    gguf: text("<file>", "the path of a GGUF file").help(
-      "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
-    ),
-    url: address("an address like http://127.0.0.1:30000, or several with commas between them").help(
-      "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
-      common,
-    ),
-    host: text("<name>", "a host name").help("instead of --url: host of the server (default: 127.0.0.1)", free),
-    port: whole(null, { min: 1, max: 65_535 }).help(
-      "instead of --url: port of the server (default: 30000; vLLM: 8000)",
-      free,
-    ),
-    apiKeyEnv: variable.help("environment variable with the key of the server"),
-    engineAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that the server is sent, in place of a key, like "Basic <base64>"',
-    ),
-    logprobsMode: choice("<mode>", "raw", "processed").help(
-      "how a vLLM server was started: raw, or processed (--logprobs-mode processed_logprobs)",
-    ),
-    endpoint: choice("<name>", "auto", "generate", "completions").help(
-      "where a vLLM server samples: generate (/inference/v1/generate), completions (/v1/completions), or auto: the first where the server has it enabled",
-    ),
+  }),
+  ...engineOptions,
+  ...section("The policy", {
     model: folder.help(
       "folder with the tokenizer and chat template of the served model (readable: that of the demonstrations)",
       common,
@@ -309,7 +282,6 @@ export const rolloutSettings = {
     }).help(
       "keep the experts that a mixture-of-experts model on SGLang chooses (--enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
     ),
-    expertNoise: number("<p>", 0.1, { min: 0, max: 1 }).help("how often the expert errs at a turn"),
   }),
   ...section("Sampling", {
     temperature: number("<t>", 1, { min: 0 }).help("0 is greedy", common),
@@ -388,15 +360,6 @@ export const rolloutSettings = {
       "characters of a tool's result that the policy reads; longer ones are cut with a note",
     ),
     turnTimeout: seconds(600).help("of one engine call", free),
-    connectTimeout: seconds(10).help("of a connection to the engine's server", free),
-    firstByteTimeout: seconds().help(
-      "of the beginning of a reply of the engine (default: that of the whole call)",
-      free,
-    ),
-    engineWait: seconds().help(
-      `how long a turn, and the first contact, waits for an engine's server that takes no requests (default: ${defaultEngineWait}; unless given, the first contact does not wait for one that cannot be reached)`,
-      free,
-    ),
     onEngineAbort: choice("<what>", "continue", "restart", "end").help(
       "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
     ),

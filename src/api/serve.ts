@@ -30,7 +30,7 @@ import {
   settingNames,
 } from "./rollout-settings.ts";
 import { toolsOfSession } from "./export-run.ts";
-import { type SettingValues, number, readFlags, section, variable, whole } from "./setting.ts";
+import { type SettingValues, number, readFlags, section, variable, whole } from "../parts/setting.ts";
 import { readKey } from "./secrets.ts";
 
 /** Settings that need a plan, an agent behind an API or a terminal. */

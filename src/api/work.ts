@@ -15,7 +15,7 @@ import type { CallOptions } from "./options.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { redactorFor } from "./secrets.ts";
 import { readAddress } from "./listen.ts";
-import { folder, readFlags, seconds, section, type SettingValues, text, whole } from "./setting.ts";
+import { folder, readFlags, seconds, section, type SettingValues, text, whole } from "../parts/setting.ts";
 import { packageVersion } from "./surroundings.ts";
 import { openWorkerRun, readWorkerSettings } from "./worker-run.ts";
 

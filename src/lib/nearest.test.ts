@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { renamedSettings, settingNames } from "../api/rollout-settings.ts";
-import { keyOf } from "../api/setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import { meant, nearest, remedyFor, suggestion } from "./nearest.ts";
 
 const flags = settingNames.map((name) => `--${keyOf(name)}`);

@@ -21,7 +21,7 @@ import {
   simulateTrainer,
   type TrainerStep,
 } from "../simulation/simulated-parts.ts";
-import { type SettingValues, number, readFlags, section, whole } from "../../api/setting.ts";
+import { type SettingValues, number, readFlags, section, whole } from "../../parts/setting.ts";
 import { addSettings, jsonOption, writeJson } from "../flags.ts";
 
 const positive = { min: 0, max: Number.MAX_VALUE };

@@ -153,6 +153,12 @@ export function seconds<Initial extends number | null = null>(
   return optional<number, Initial>("<seconds>", initial, { expected: "a number of seconds above 0", schema });
 }
 
+/** The value of a setting in seconds as milliseconds; this is the only place that converts them. `null` stays `null`. */
+export function milliseconds<Seconds extends number | null>(value: Seconds): Seconds extends null ? null : number;
+export function milliseconds(value: number | null): number | null {
+  return value === null ? null : value * 1000;
+}
+
 /** Without a default: `null`. Without bounds: at least 1. */
 export function whole<Initial extends number | null = null>(
   initial: Initial = null as Initial,
