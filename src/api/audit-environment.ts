@@ -13,23 +13,14 @@ import { agendaGaps } from "./audit-agenda.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import { isRemote } from "./environments.ts";
+import { environmentOptionNames, isRemote } from "./environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { namedTools } from "./tool-names.ts";
 import { readFlags, section, type SettingValues, whole } from "../parts/setting.ts";
 
 /** The settings of a rollout that choose the environment and bound the time of its steps. */
 export const auditEnvironmentSettingNames = [
-  ...([
-    "data",
-    "envTasks",
-    "envApiKeyEnv",
-    "envAuthorizationEnv",
-    "mcpElicitation",
-    "mcpWarm",
-    "split",
-    "seed",
-  ] as const),
+  ...([...environmentOptionNames, "split", "seed"] as const),
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 

@@ -5,12 +5,14 @@ import { ConfigurationError } from "../core/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import { createEnvServer, type EnvServer } from "../env-server/index.ts";
 import { chooseUser } from "./choose-user.ts";
+import { environmentOptionNames } from "./environments.ts";
 import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { accessVariables, readKey, redactorFor } from "./secrets.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
+import { hostedUserOptionNames } from "../users/on-demand.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /**
@@ -18,18 +20,7 @@ import { packageVersion } from "./surroundings.ts";
  * client brings the agent.
  */
 export const envServerSettingNames = [
-  ...([
-    "env",
-    "data",
-    "envTasks",
-    "envApiKeyEnv",
-    "envAuthorizationEnv",
-    "mcpElicitation",
-    "mcpWarm",
-    "split",
-  ] as const),
-  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv"] as const),
-  ...(["userLines", "userPrompts", "userCompat"] as const),
+  ...(["env", ...environmentOptionNames, "split", "user", ...hostedUserOptionNames] as const),
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 

@@ -30,6 +30,7 @@ import {
   variable,
   whole,
 } from "../parts/setting.ts";
+import { userOptions, userRows } from "../users/on-demand.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { jsonOf } from "../lib/text.ts";
 
@@ -125,6 +126,8 @@ const concurrency = z
 
 /** An engine of the registry; "own": one that a program gives as a value; "none": outside programs call their own. */
 export type EngineName = RegisteredEngine | "none" | "own";
+
+const selectableUsers = Object.keys(userRows).filter((name) => userRows[name]!.runsWith !== "named");
 
 const formsOf = (place: "local" | "remote"): string =>
   Object.values(environmentRows)
@@ -303,31 +306,11 @@ export const rolloutSettings = {
   }),
   ...section("The user", {
     user: named("a user").help(
-      "agenda, llm, react, verify, reflection, human, scripted, task, or rules: of tau2-bench/telecom (default: the first that the environment lists)",
-    ),
-    userModel: named("a model").help(
-      "model of the simulated user: provider/model, or its name on the server of --user-url",
-      common,
-    ),
-    userUrl: chatAddress.help("OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1"),
-    userApiKeyEnv: variable.help(
-      "environment variable with the key of that server or provider (default: the provider's usual one)",
-    ),
-    userAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
-    ),
-    userLines: file.help("what the scripted user says, one line each"),
-    userPrompts: choice("<source>", "data", "own").help(
-      "prompts of simulated users: those of the data folder where it has some, or our own",
-    ),
-    userCompat: choice("<which>", "sane", "upstream").help(
-      "upstream: model users keep the quirks of the tau-bench reference, for comparison with it",
+      `${selectableUsers.join(", ")}, or rules: of tau2-bench/telecom (default: the first that the environment lists)`,
     ),
     recordUsers: file.help("write every exchange with the user to a new file, as JSON lines", free),
-    replayUsers: file.help(
-      "replay the users of such a file, without a model; tasks, trials and seed must be those of the recording",
-    ),
   }),
+  ...userOptions,
   ...section("Grading", {
     rubric: file.help(
       "a model scores each episode by a rubric: a module whose default export is one, or a JSON file (default: what the environment is defined with)",

@@ -128,7 +128,7 @@ export const modules = {
     entries: ["chat-model.ts", "model-failure.ts"],
   },
   users: {
-    imports: ["core", "lib", "python-semantics", "chat-models"],
+    imports: ["core", "lib", "python-semantics", "parts", "chat-models"],
     packages: { zod: "users/recording-user.ts" },
     // One user is loaded by its name.
     entries: ["on-demand.ts"],
