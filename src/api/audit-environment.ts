@@ -16,7 +16,7 @@ import { type CallOptions, readOptions, type RolloutSettingOptions } from "./opt
 import { environmentOptionNames, isRemote } from "./environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { namedTools } from "./tool-names.ts";
-import { readFlags, section, type SettingValues, whole } from "../parts/setting.ts";
+import { milliseconds, readFlags, section, type SettingValues, whole } from "../parts/setting.ts";
 
 /** The settings of a rollout that choose the environment and bound the time of its steps. */
 export const auditEnvironmentSettingNames = [
@@ -126,12 +126,15 @@ async function load(options: EnvironmentSourceOptions): Promise<{
   readonly openTimeoutMs: number;
 }> {
   const { settings, surroundings } = await readOptions(options);
-  const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
+  const limits = {
+    environmentMs: milliseconds(settings.environmentTimeout),
+    graderMs: milliseconds(settings.gradingTimeout),
+  };
   const loaded = await loadEnvironment(settings.env, {
     settings,
     split: settings.split,
     limits,
-    openMs: settings.openTimeout * 1000,
+    openMs: milliseconds(settings.openTimeout),
     ...surroundings,
   });
   return {
@@ -140,7 +143,7 @@ async function load(options: EnvironmentSourceOptions): Promise<{
     timeoutMs: Math.max(limits.environmentMs, limits.graderMs),
     split: settings.split,
     seed: settings.seed,
-    openTimeoutMs: settings.openTimeout * 1000,
+    openTimeoutMs: milliseconds(settings.openTimeout),
   };
 }
 

@@ -11,7 +11,7 @@ import { type CallOptions, readOptions, type RolloutSettingOptions, type Setting
 import type { SettingName } from "./rollout-settings.ts";
 import { accessVariables, readKey, redactorFor } from "./secrets.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
-import { readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
+import { milliseconds, readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
 import { hostedUserOptionNames } from "../users/on-demand.ts";
 import { packageVersion } from "./surroundings.ts";
 
@@ -79,7 +79,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
       redact,
       version: packageVersion(),
       maxSessions: own.maxSessions,
-      idleMs: own.sessionIdle * 1000,
+      idleMs: milliseconds(own.sessionIdle),
       callMs,
       openMs,
     });
@@ -102,7 +102,10 @@ export type HostedEnvironmentOptions = Omit<ServeEnvironmentOptions, keyof Setti
 export async function readHostedEnvironment(options: HostedEnvironmentOptions, opened: Opened) {
   const { variables = process.env } = options;
   const { settings, surroundings } = await readOptions(options);
-  const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
+  const limits = {
+    environmentMs: milliseconds(settings.environmentTimeout),
+    graderMs: milliseconds(settings.gradingTimeout),
+  };
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
     settings,
     limits,
@@ -115,5 +118,5 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions, o
     variables: accessVariables(settings),
     urls: [settings.userUrl, settings.env],
   });
-  return { source, split, user, redact, callMs: limits.environmentMs, openMs: settings.openTimeout * 1000 };
+  return { source, split, user, redact, callMs: limits.environmentMs, openMs: milliseconds(settings.openTimeout) };
 }

@@ -32,7 +32,17 @@ import { readKey } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
 import { exporterFor } from "./rollout.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
-import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
+import {
+  milliseconds,
+  choice,
+  number,
+  readFlags,
+  seconds,
+  section,
+  type SettingValues,
+  variable,
+  whole,
+} from "../parts/setting.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
 /**
@@ -197,7 +207,7 @@ async function openGateway(
   const names = model === null ? null : await toolNames(model, onNotice);
   const bounds = {
     maxSessions: own.maxSessions,
-    idleMs: own.sessionIdle * 1000,
+    idleMs: milliseconds(own.sessionIdle),
     ...(names === null ? {} : { onTools: names.examine.bind(names) }),
   };
   const worlds = ofWorlds === null ? null : openWorlds(await readHostedEnvironment(ofWorlds, opened), bounds);
@@ -218,7 +228,7 @@ async function openGateway(
       sampling: samplingOf(settings),
       clientSampling: own.clientSampling,
       clientTemplate: own.clientTemplate,
-      idleMs: own.sessionIdle * 1000,
+      idleMs: milliseconds(own.sessionIdle),
       maxSessions: own.maxSessions,
       groups: prepared.groups.groups,
       modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
@@ -286,8 +296,8 @@ function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episo
   return {
     seedTurns: settings.seedTurns,
     limits: { maxTurns, maxSampledTokens, maxContextTokens },
-    turnTimeoutMs: turnTimeout * 1000,
-    engineAbort: { onAbort, maxPauseMs: maxPause * 1000 },
+    turnTimeoutMs: milliseconds(turnTimeout),
+    engineAbort: { onAbort, maxPauseMs: milliseconds(maxPause) },
   };
 }
 

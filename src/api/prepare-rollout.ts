@@ -27,6 +27,7 @@ import { type Preset, findPreset } from "./presets.ts";
 import type { checkChatModel } from "./first-contact.ts";
 import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
+import { milliseconds } from "../parts/setting.ts";
 
 export type ConnectOptions = PolicyOptions & {
   /** Address of a server other than that of the settings, with the same model. */
@@ -112,12 +113,15 @@ export async function prepareRollout(
   // A killed process may have left programs that still run and sample although their results are
   // lost.
   if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
-  const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
+  const limits = {
+    environmentMs: milliseconds(requested.environmentTimeout),
+    graderMs: milliseconds(requested.gradingTimeout),
+  };
   const loaded = await loadEnvironment(requested.env, {
     settings: requested,
     split: requested.split,
     limits,
-    openMs: requested.openTimeout * 1000,
+    openMs: milliseconds(requested.openTimeout),
     ...context,
   });
   const close = async (): Promise<void> => {

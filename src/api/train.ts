@@ -46,7 +46,7 @@ import { failedStartMs, Opened } from "../lib/opened.ts";
 import { tellDisk } from "./open-run.ts";
 import { type FlagValues, resolveSettings, settingsJson, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
-import { keyOf, readFlag, readFlags } from "../parts/setting.ts";
+import { milliseconds, keyOf, readFlag, readFlags } from "../parts/setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import type { CurvePoint } from "../telemetry/index.ts";
 import { newFolder } from "./rollout.ts";
@@ -135,7 +135,7 @@ async function trainWith(
   const threads = settings.threads ?? Math.min(8, availableParallelism());
   const checkpoint = saved?.checkpoint ?? prepared.checkpoint;
   const notice = (message: string): void => onEvent({ type: "notice", message });
-  const disk = new Disk(place, { waitMs: base.diskWait * 1000 });
+  const disk = new Disk(place, { waitMs: milliseconds(base.diskWait) });
   tellDisk(disk, place, notice);
   // A stopped training does not wait for its disk.
   opened.add(subscribeToAbort(signal, () => disk.giveUp()));

@@ -13,6 +13,7 @@ import { prepareRollout, type PrepareOptions } from "./prepare-rollout.ts";
 import { resolveSettings } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { milliseconds } from "../parts/setting.ts";
 
 /** Content of `RunState.settings`. */
 export type WorkerSettings = {
@@ -79,7 +80,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
       onNotice: (message) => onNotice(redact(message)),
       expertsFile,
       onCircuit: ({ server, state: now }) => onNotice(`Notice: ${name}: server ${server} is ${now}.`),
-      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
+      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: milliseconds(settings.turnTimeout) }),
     }),
   );
   opened.add(() => {

@@ -180,7 +180,8 @@ export function choice<const Name extends string>(
 
 /** The names as a phrase such as "a, b or c". */
 export function alternatives(names: readonly string[]): string {
-  return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+  const [last = "", ...before] = names.toReversed();
+  return before.length === 0 ? last : `${before.toReversed().join(", ")} or ${last}`;
 }
 
 /** A flag that is true when given. */
