@@ -5,7 +5,6 @@
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findDirectionProblems } from "../scripts/checks/directions/problems.mjs";
 import { modules, openToTests, packageEntry } from "../scripts/checks/directions/table.mjs";
@@ -228,7 +227,7 @@ export function echoUser(lines: number): UserSource {
   },
   {
     file: "src/users/on-demand.ts",
-    before: "/** What a user of a run",
+    before: "/** Options with which a user",
     text: 'import { echoOptions } from "./echo-user.ts";\n\n',
   },
   {
@@ -299,15 +298,18 @@ function apply({ file, text, before }: Change): void {
   writeFileSync(path, content.slice(0, at) + text + content.slice(at));
 }
 
-const run = async (
-  ...argv: string[]
-): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> => {
-  const program = join(copy, "dist", "cli", "main.js");
-  return promisify(execFile)(process.execPath, [program, ...argv], { cwd: copy, maxBuffer: 10_000_000 }).then(
-    (done) => ({ ...done, code: 0 }),
-    (failed: { readonly code: number; readonly stdout: string; readonly stderr: string }) => failed,
-  );
-};
+type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** Runs a program of Node in the copy. */
+const node = async (program: string, ...argv: readonly string[]): Promise<Ended> =>
+  new Promise((resolve) => {
+    const options = { cwd: copy, maxBuffer: 10_000_000 };
+    execFile(process.execPath, [program, ...argv], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+
+const run = async (...argv: readonly string[]): Promise<Ended> => node(join(copy, "dist", "cli", "main.js"), ...argv);
 
 const rollout = ["rollout", "--env", "lamp/desk", "--engine", "parrot"];
 
@@ -321,9 +323,8 @@ beforeAll(async () => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   for (const change of Object.values(parts).flat()) apply(change);
   const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-  await promisify(execFile)(process.execPath, [compiler, "-b", "tsconfig.build.json"], { cwd: copy }).catch(
-    ({ stdout }: { readonly stdout: string }) => expect.unreachable(stdout),
-  );
+  const { code, stdout } = await node(compiler, "-b", "tsconfig.build.json");
+  if (code !== 0) throw new Error(`The copy does not compile: ${stdout}`);
 }, longMs);
 afterAll(() => rmSync(copy, { recursive: true, force: true }));
 

@@ -13,7 +13,7 @@ import { agendaGaps } from "./audit-agenda.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import { environmentOptionNames, isRemote } from "./environments.ts";
+import { environmentOptionNames, isRemote as runsElsewhere } from "./environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { namedTools } from "./tool-names.ts";
 import { milliseconds, readFlags, section, type SettingValues, whole } from "../parts/setting.ts";
@@ -139,7 +139,7 @@ async function load(options: EnvironmentSourceOptions): Promise<{
   });
   return {
     loaded,
-    isRemote: surroundings.parts?.env === undefined && isRemote(settings.env),
+    isRemote: surroundings.parts?.env === undefined && runsElsewhere(settings.env),
     timeoutMs: Math.max(limits.environmentMs, limits.graderMs),
     split: settings.split,
     seed: settings.seed,

@@ -155,7 +155,7 @@ function runsWith({ users }: EnvironmentSource, name: string, { runsWith: which 
   );
 }
 
-/** The settings with the defaults of users' options in place of what a preset gives them: nobody asked for those. */
+/** The settings with the defaults of users' options in place of what a preset gives them, which is not given by the caller. */
 function withoutPreset(settings: RolloutSettings): Readonly<Record<string, unknown>> {
   const preset: Readonly<Record<string, unknown>> = presetDefaults(settings.preset);
   const values: Record<string, unknown> = { ...settings };

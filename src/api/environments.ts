@@ -64,7 +64,7 @@ export const environmentOptions = optionsOfAll(rows);
 export const environmentOptionNames = Object.keys(environmentOptions) as readonly (keyof typeof environmentOptions)[];
 export type EnvironmentOptions = SettingValues<typeof environmentOptions>;
 
-/** Names of environments that can be opened by a name alone. */
+/** Names of environments that can be opened by name, without an address or a path. */
 export const environmentNames: readonly string[] = Object.values(environmentRows).flatMap(({ names }) => names);
 
 /** The row of a name, and the part of the name after the row's own; `null` for a path, and for an unknown name. */

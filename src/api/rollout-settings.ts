@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
 import { queueSettings } from "./choose-queue.ts";
-import { environmentOptions, environmentRows } from "./environments.ts";
+import { environmentNames, environmentOptions, environmentRows } from "./environments.ts";
 import { engineNames, engineOptions, engineRows, localEngines, type RegisteredEngine } from "./engines.ts";
 import {
   alternatives,
@@ -178,7 +178,7 @@ export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
       `environment: ${formsOf("local")}, a module whose default export is one (./my-env.ts), the address of a remote one (${formsOf("remote")}), or a file of tasks for --agent-command (tasks.jsonl)`,
-      { ...common, holds: "address" },
+      { ...common, holds: "address", suggested: environmentNames },
     ),
   }),
   ...environmentOptions,
@@ -201,7 +201,7 @@ export const rolloutSettings = {
       schema: z.enum([...engineNames, "none", "own"]).nullable(),
     }).help(
       `${servers.join(", ")}, ${localEngines.join(", ")}, or none: outside programs call models of their own; those after ${servers.at(-1)} need no server (default: sglang when a server or a model is named)`,
-      common,
+      { ...common, suggested: [...engineNames, "none"] },
     ),
   }),
   ...engineOptions,
@@ -261,6 +261,7 @@ export const rolloutSettings = {
     agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed", free),
     strategy: named("a strategy", "tool-calling").help(
       "how a turn is prompted and read: tool-calling, act, react, few-shot",
+      { suggested: ["tool-calling", "act", "react", "few-shot"] },
     ),
     calls: choice("<how many>", "one", "several").help(
       "calls of a turn that are carried out: the first one, or all in order; with several, our instruction to call one tool a turn is left out",
@@ -307,6 +308,7 @@ export const rolloutSettings = {
   ...section("The user", {
     user: named("a user").help(
       `${selectableUsers.join(", ")}, or rules: of tau2-bench/telecom (default: the first that the environment lists)`,
+      { suggested: [...selectableUsers, "rules"] },
     ),
     recordUsers: file.help("write every exchange with the user to a new file, as JSON lines", free),
   }),

@@ -20,7 +20,7 @@ describe("suggestion()", () => {
     ["--output", '"--out"'],
     ["--temp", '"--temperature"'],
     ["--max-tokens", '"--max-new-tokens", "--max-sampled-tokens" or "--max-context-tokens"'],
-    ["--timeout", '"--group-timeout", "--agent-timeout" or "--turn-timeout"'],
+    ["--timeout", '"--group-timeout", "--connect-timeout" or "--agent-timeout"'],
   ])("reads %s as %s", (word, expected) => {
     expect(suggestion(word, flags)).toBe(`did you mean ${expected}?`);
   });

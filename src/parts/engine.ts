@@ -65,10 +65,10 @@ export type ServerRow<Own extends OptionTable = OptionTable, Options extends Opt
   readonly own: Own;
   /** These, and those of every server. */
   readonly options: Options;
-  load(): Promise<{ create(server: ServerOptions & SettingValues<Own>): ServerEngine }>;
+  load(): Promise<{ create(this: void, server: ServerOptions & SettingValues<Own>): ServerEngine }>;
 };
 
-/** What an engine in this process is opened with. */
+/** Parts and options with which an engine in this process is opened. */
 export type EngineContext<Values> = {
   /** The engine's own options. */
   readonly options: Values;
@@ -101,7 +101,7 @@ export type LocalRow<Options extends OptionTable = OptionTable> = {
   needsModel(environment: string): boolean;
   readonly options: Options;
   /** Imports the engine; `openEngine` rejects with a `ConfigurationError` for settings that the user can correct. */
-  load(): Promise<{ openEngine(context: EngineContext<SettingValues<Options>>): Promise<OpenedEngine> }>;
+  load(): Promise<{ openEngine(this: void, context: EngineContext<SettingValues<Options>>): Promise<OpenedEngine> }>;
 };
 
 export type EngineRow = ServerRow | LocalRow;

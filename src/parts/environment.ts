@@ -42,11 +42,13 @@ export type EnvironmentRow<Options extends OptionTable = OptionTable> = {
    * `<row>:<address>`, and episodes run elsewhere.
    */
   readonly type: "name" | "family" | "remote";
-  /** How its environments are named, for the help and for messages. */
+  /** Pattern of the names of its environments, for the help and for messages. */
   readonly form: string;
   /** All names; none for addresses. */
   readonly names: readonly string[];
   readonly options: Options;
   /** Imports the environment; `openSource` rejects with a `ConfigurationError` for settings that the user can correct. */
-  load(): Promise<{ openSource(context: EnvironmentContext<SettingValues<Options>>): Promise<LoadedEnvironment> }>;
+  load(): Promise<{
+    openSource(this: void, context: EnvironmentContext<SettingValues<Options>>): Promise<LoadedEnvironment>;
+  }>;
 };

@@ -24,6 +24,8 @@ export type Traits = {
   readonly onResume: "same" | "free" | "of-terminal";
   /** True if the short help lists it, because most people need it. */
   readonly isCommon: boolean;
+  /** Names that a shell offers; other values may be valid as well. Default: those of the schema. */
+  readonly suggested: readonly string[];
 };
 
 /** Meaning and valid values of a flag. */
@@ -51,7 +53,7 @@ type Kind<T> = Omit<Flag<T>, "flag"> & { readonly value: string };
 /** A kind of setting with its default, but without its help. */
 type Undescribed<T> = { readonly help: (help: string, traits?: Partial<Traits>) => Kind<T> };
 
-const usual: Traits = { holds: "nothing", onResume: "same", isCommon: false };
+const usual: Traits = { holds: "nothing", onResume: "same", isCommon: false, suggested: [] };
 /** Traits of settings that locate a server or control how it is called. */
 export const free: Partial<Traits> = { onResume: "free" };
 
@@ -213,11 +215,8 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   );
 }
 
-/**
- * Suggestion for a mistyped name: a name that the schema allows or, for a list, a name in the text
- * of `expected`.
- */
-function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
+/** Names that a schema allows. */
+function namesIn(schema: z.ZodType): readonly string[] {
   const allowed: string[] = [];
   z.toJSONSchema(schema, {
     io: "input",
@@ -226,6 +225,20 @@ function suggestionFor(value: string, schema: z.ZodType, expected: string): stri
       for (const name of [...values, one]) if (typeof name === "string") allowed.push(name);
     },
   });
+  return allowed;
+}
+
+/** Names that a shell may offer for the value of a setting. */
+export function suggestedNames({ schema, suggested }: Flag<unknown>): readonly string[] {
+  return suggested.length > 0 ? suggested : namesIn(schema);
+}
+
+/**
+ * Suggestion for a mistyped name: a name that the schema allows or, for a list, a name in the text
+ * of `expected`.
+ */
+function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
+  const allowed = namesIn(schema);
   if (allowed.length > 0) return suggestion(value, allowed);
   const [, list] = /^a list (?:of|like) (.*)$/.exec(expected) ?? [];
   const names = (list?.match(/(?<![\w.])[a-z][\w-]{3,}(?=[:,]| and |$)/g) ?? []).filter((name) => !name.includes("."));

@@ -7,7 +7,7 @@ import type { SettingValues } from "../parts/setting.ts";
 import type { ModelUserOptions } from "./model-user.ts";
 import { modelUserOptions, replayOptions, scriptedOptions } from "./options.ts";
 
-/** What a user of a run is created with. */
+/** Options with which a user of a run is created, and access to what they name. */
 export type UserContext<Values> = {
   /** The user's own options. */
   readonly options: Values;
@@ -21,14 +21,16 @@ export type UserContext<Values> = {
 export type UserRow<Options extends OptionTable = OptionTable> = {
   /**
    * Environments that run with the user: those that list it, those that list user "llm", or all; "named": a user that is
-   * chosen by its option alone.
+   * chosen by giving its option.
    */
   readonly runsWith: "listed" | "llm" | "everything" | "named";
   /** The option that chooses this user where none is named; `null` if there is none. */
   readonly chosenBy: string | null;
   readonly options: Options;
   /** Imports the user; `createUser` rejects with a `ConfigurationError` for options that do not fit. */
-  load(): Promise<{ createUser(context: UserContext<SettingValues<Options>>): UserSource | Promise<UserSource> }>;
+  load(): Promise<{
+    createUser(this: void, context: UserContext<SettingValues<Options>>): UserSource | Promise<UserSource>;
+  }>;
 };
 
 const row = <Options extends OptionTable>(

@@ -13,7 +13,7 @@ export function rolloutCommand(runCommand: RunCommand): Command {
     .description("Runs episodes of an environment and writes a run folder for a trainer.");
   addSettings(command, rolloutSettings);
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
-  shortHelp(command, new Set([...settingNames.filter((name) => rolloutSettings[name].isCommon), "config"]));
+  shortHelp(command, [...settingNames.filter((name) => rolloutSettings[name].isCommon), "config"]);
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
