@@ -33,7 +33,7 @@ export type EnvironmentContext<Values> = {
     readonly openMs?: number;
   };
   /** The default export of a module that a task file names; the path is absolute. */
-  importDefault(file: string, what: string): Promise<unknown>;
+  importDefault(this: void, file: string, what: string): Promise<unknown>;
 };
 
 export type EnvironmentRow<Options extends OptionTable = OptionTable> = {

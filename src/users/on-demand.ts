@@ -12,9 +12,9 @@ export type UserContext<Values> = {
   /** The user's own options. */
   readonly options: Values;
   /** The model that simulates a user. Rejects with a `ConfigurationError` if none is named. */
-  model(): Promise<ModelUserOptions>;
+  model(this: void): Promise<ModelUserOptions>;
   /** The text of a file; `remedy` ends the message if it cannot be read. */
-  readText(file: string, remedy: string): Promise<string>;
+  readText(this: void, file: string, remedy: string): Promise<string>;
 };
 
 /** Row of a user in the registry. */
