@@ -39,8 +39,13 @@ export type Flag<T> = Traits & {
   readonly default: T;
 };
 
-/** A flag, or a key of a file, that belongs to a table; `group` is its heading in the help. */
-export type Setting<T> = Flag<T> & { readonly group: string };
+/**
+ * A flag, or a key of a file, that belongs to a table; `group` is its heading in the help. An interface, because the
+ * declarations of the package then keep its name where tables are joined.
+ */
+export interface Setting<T> extends Flag<T> {
+  readonly group: string;
+}
 
 /** The values of a table of settings. */
 export type SettingValues<Table> = {

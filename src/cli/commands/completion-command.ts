@@ -12,7 +12,7 @@ import { settingOf } from "../flags.ts";
 type Completed = { readonly name: string; readonly summary: string; readonly flags: readonly CompletedFlag[] };
 
 type CompletedFlag = {
-  /** With its dashes. */
+  /** Includes the dashes. */
   readonly name: string;
   /** Beginning of its help. */
   readonly help: string;
