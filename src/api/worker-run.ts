@@ -52,7 +52,9 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
 async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened): Promise<WorkerRun> {
   const { surroundings, name, folder, onNotice } = place;
   const { settings: theirs, groups } = readWorkerSettings(state.settings);
-  const given = { ...theirs, ...place.mine };
+  // A folder of data that the run does not have would be refused as without effect.
+  const { data = theirs.data, ...mine } = place.mine ?? {};
+  const given = { ...theirs, ...mine, data: theirs.data === null ? null : data };
   const share = { workers: state.workers };
   const prepared = await prepareRollout(given, { ...surroundings, share }, { groups });
   opened.add(() => prepared.close());
