@@ -11,6 +11,8 @@ import { root } from "./run-command.mjs";
 
 const tables = [
   "rollout-settings",
+  "engines",
+  "environments",
   "eval-settings",
   "train-settings",
   "serve",
@@ -24,9 +26,9 @@ const tables = [
 
 /**
  * Property of a table in a declaration file: ` readonly maxTurns:
- * import("./setting.ts").Setting<number>;`.
+ * import("../parts/setting.ts").Setting<number>;`.
  */
-const property = /^( +)(?:readonly )?(\w+): import\("\.\/setting\.ts"\)\.Setting</;
+const property = /^( +)(?:readonly )?(\w+): import\("\.\.?\/(?:parts\/)?setting\.ts"\)\.Setting</;
 
 /** Does nothing if the declarations have the descriptions already. */
 export async function documentSettings() {
@@ -39,7 +41,11 @@ export async function documentSettings() {
     const lines = text.split("\n").flatMap((line, at, before) => {
       table = /declare const (\w+): /.exec(line)?.[1] ?? table;
       const [, indent = "", key = ""] = property.exec(line) ?? [];
-      const setting = /** @type {Readonly<Record<string, Setting>>} */ (module[table])?.[key];
+      // The rows of a registry are not exported; the table of all their options is.
+      const known = [module[table], module["engineOptions"], module["environmentOptions"]];
+      const setting = known
+        .map((one) => /** @type {Readonly<Record<string, Setting>> | undefined} */ (one)?.[key])
+        .find((one) => one?.help !== undefined);
       return setting === undefined || isComment(before[at - 1]) ? [line] : [indent + comment(setting), line];
     });
     writeFileSync(path, lines.join("\n"));

@@ -182,7 +182,7 @@ describe("exportRun() to tau2", () => {
       await rollout({ env: "bookshop", engine: "expert", tasks: "0", out: join(folder, "books") });
       await fail([join(folder, "books")], "they are not of τ²-bench");
       await play(folder, "run");
-      await fail([join(folder, "run")], "leave --to out", "--to", "parquet");
+      await fail([join(folder, "run")], "remove --to", "--to", "parquet");
       await withFolder(new Map([...files, ["data/tau2/domains/mock/policy.md", "# Be unkind\n"]]), async (other) =>
         fail([join(folder, "run")], "is another one in these data; name the data", "--data", other),
       );

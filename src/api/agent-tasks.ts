@@ -20,7 +20,7 @@ import { readRegular } from "../system/regular-file.ts";
 type AgentTask = { readonly id: string; readonly line: string };
 
 /** Has a line for each of its tasks. */
-interface AgentTaskSource extends LocalEnvironmentSource {
+export interface AgentTaskSource extends LocalEnvironmentSource {
   lineOf(task: Task): string;
 }
 
@@ -95,12 +95,7 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
  * withheld, because the agent hears it from the user.
  */
 export function agentTaskLine(source: EnvironmentSource, task: Task, user: string): string {
-  if (isTaskFile(source)) return source.lineOf(task);
+  if ("lineOf" in source) return (source as AgentTaskSource).lineOf(task);
   const { id, environment, split, index } = task;
   return JSON.stringify({ id, environment, split, index, instruction: user === "task" ? task.instruction : null });
-}
-
-/** True if the tasks come from a file, so that programs run them without an environment of ours. */
-export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
-  return "lineOf" in source;
 }

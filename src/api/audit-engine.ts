@@ -3,14 +3,14 @@
 // folder.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { createSglangEngine } from "../engines/sglang/index.ts";
-import { createVllmEngine } from "../engines/vllm/index.ts";
 import { asFields, createHttpPool, resolveAddress } from "../http/index.ts";
+import type { Access, ServerEngine } from "../parts/engine.ts";
+import { alternatives, milliseconds, readFlag, readFlags } from "../parts/setting.ts";
 import type { CheckOutcome } from "../testing/index.ts";
+import { engineNames, engineRow, engineRows } from "./engines.ts";
 import type { CallOptions, RolloutSettingOptions } from "./options.ts";
-import { rolloutSettings } from "./rollout-settings.ts";
-import { readFlag } from "./setting.ts";
-import { type Access, readAccess } from "./secrets.ts";
+import { type EngineName, rolloutSettings } from "./rollout-settings.ts";
+import { readAccess } from "./secrets.ts";
 
 /** Options of {@link auditEngine}: the flags of the command `doctor engine` in camelCase. */
 export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
@@ -20,8 +20,8 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
   > & {
     /** Address of the server, like http://127.0.0.1:30000. Required. */
     readonly url?: string;
-    /** Kind of the server. @default "sglang" */
-    readonly engine?: "sglang" | "vllm";
+    /** Kind of the server, such as "sglang" or "vllm". @default "sglang" */
+    readonly engine?: EngineName;
     /** True if the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
     /** Receives the server once it has answered. @default nothing does */
@@ -34,7 +34,7 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
 export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome;
 
 export type AuditEngineResult = {
-  readonly engine: "sglang" | "vllm";
+  readonly engine: EngineName;
   /** Address of the server, safe to show. */
   readonly address: string;
   /** `null` if the server does not report it. */
@@ -46,8 +46,12 @@ export type AuditEngineResult = {
 export async function auditEngine(options: AuditEngineOptions): Promise<AuditEngineResult> {
   const { variables = process.env, url, exclusive = false, signal, drain, onServer, onCheck } = options;
   const name = readFlag(rolloutSettings.engine, options.engine) ?? "sglang";
-  if (name !== "sglang" && name !== "vllm") {
-    throw new ConfigurationError(`Cannot examine engine "${name}": it has no server; use --engine sglang or vllm.`);
+  const row = engineRow(name);
+  if (row?.type !== "server") {
+    const servers = engineNames.filter((one) => engineRows[one].type === "server");
+    throw new ConfigurationError(
+      `Cannot examine engine "${name}": it has no server; use --engine ${alternatives(servers)}.`,
+    );
   }
   if (url === undefined) {
     throw new ConfigurationError(
@@ -56,14 +60,12 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
   }
   const { apiKeyEnv = null, engineAuthorizationEnv = null } = options;
   const access = readAccess("engine", { apiKeyEnv, engineAuthorizationEnv }, variables);
-  const timeoutMs = readFlag(rolloutSettings.turnTimeout, options.turnTimeout) * 1000;
-  const endpoint = readFlag(rolloutSettings.endpoint, options.endpoint);
+  const timeoutMs = milliseconds(readFlag(rolloutSettings.turnTimeout, options.turnTimeout));
   const given = readFlag(rolloutSettings.maxContextTokens, options.maxContextTokens);
   const server = { url, ...access, timeoutMs };
-  const open = (stream: boolean) =>
-    name === "vllm"
-      ? createVllmEngine({ ...server, stream, endpoint, onWarning: () => {} })
-      : createSglangEngine({ ...server, stream });
+  const own = readFlags(row.own, options);
+  const product = await row.load();
+  const open = (stream: boolean) => product.create({ ...own, ...server, stream, onWarning: () => undefined });
   const address = await firstContact(open(false), signal);
   const facts = { engine: name, address, contextTokens: given ?? (await readContext(server)) };
   onServer?.(facts);
@@ -75,7 +77,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
       open: () => open(mode === "streamed"),
       contextTokens: facts.contextTokens,
       unpausable: exclusive ? null : "it would hold or end everyone's calls; --exclusive when nobody else has any",
-      pauseModes: name === "vllm" ? ["abort", "in-place"] : ["abort", "retract", "in-place"],
+      pauseModes: row.pauseModes,
       ...(stop === undefined ? {} : { signal: stop }),
       onOutcome: (outcome) => {
         const check = { mode, ...outcome };
@@ -88,10 +90,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
 }
 
 /** A server that does not answer is an error in the options, not thirty failed checks. */
-async function firstContact(
-  engine: ReturnType<typeof createSglangEngine | typeof createVllmEngine>,
-  signal: AbortSignal | undefined,
-): Promise<string> {
+async function firstContact(engine: ServerEngine, signal: AbortSignal | undefined): Promise<string> {
   try {
     if (await engine.health(signal === undefined ? {} : { signal })) return engine.address;
     throw new ConfigurationError(

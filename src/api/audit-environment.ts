@@ -10,25 +10,17 @@ import { checkedOpening } from "../rollout/index.ts";
 import { type EnvironmentFinding, examineEnvironment } from "../testing/index.ts";
 import { agendaUser } from "../users/index.ts";
 import { agendaGaps } from "./audit-agenda.ts";
-import { checkSplit, type LoadedEnvironment, loadEnvironment } from "./load-environment.ts";
+import type { LoadedEnvironment } from "../parts/environment.ts";
+import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import { closeRemote, findRemote } from "./remote-environments.ts";
+import { environmentOptionNames, isRemote as runsElsewhere } from "./environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { namedTools } from "./tool-names.ts";
-import { readFlags, section, type SettingValues, whole } from "./setting.ts";
+import { milliseconds, readFlags, section, type SettingValues, whole } from "../parts/setting.ts";
 
 /** The settings of a rollout that choose the environment and bound the time of its steps. */
 export const auditEnvironmentSettingNames = [
-  ...([
-    "data",
-    "envTasks",
-    "envApiKeyEnv",
-    "envAuthorizationEnv",
-    "mcpElicitation",
-    "mcpWarm",
-    "split",
-    "seed",
-  ] as const),
+  ...([...environmentOptionNames, "split", "seed"] as const),
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
@@ -134,22 +126,24 @@ async function load(options: EnvironmentSourceOptions): Promise<{
   readonly openTimeoutMs: number;
 }> {
   const { settings, surroundings } = await readOptions(options);
-  const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
+  const limits = {
+    environmentMs: milliseconds(settings.environmentTimeout),
+    graderMs: milliseconds(settings.gradingTimeout),
+  };
   const loaded = await loadEnvironment(settings.env, {
-    data: settings.data,
+    settings,
     split: settings.split,
-    remote: settings,
     limits,
-    openMs: settings.openTimeout * 1000,
+    openMs: milliseconds(settings.openTimeout),
     ...surroundings,
   });
   return {
     loaded,
-    isRemote: surroundings.parts?.env === undefined && findRemote(settings.env) !== null,
+    isRemote: surroundings.parts?.env === undefined && runsElsewhere(settings.env),
     timeoutMs: Math.max(limits.environmentMs, limits.graderMs),
     split: settings.split,
     seed: settings.seed,
-    openTimeoutMs: settings.openTimeout * 1000,
+    openTimeoutMs: milliseconds(settings.openTimeout),
   };
 }
 

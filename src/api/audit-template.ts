@@ -5,11 +5,11 @@ import { ConfigurationError } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { auditTemplate as audit, type TemplateAudit, type TemplateSource } from "../renderers/index.ts";
 import { loadModelFolder, type ModelFolder } from "../tokenizers/index.ts";
-import { modelPath } from "./choose-model.ts";
+import { modelPath } from "./model-path.ts";
 import { ownParsers, templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettingOptions } from "./options.ts";
 import { rolloutSettings } from "./rollout-settings.ts";
-import { readFlag } from "./setting.ts";
+import { readFlag } from "../parts/setting.ts";
 import { readNamedFile } from "./surroundings.ts";
 
 /** Remedy for a --template that is not a file. */

@@ -67,8 +67,8 @@ export type Budget = {
   check(this: void, totals: () => RunTotals): void;
 };
 
-/** `maxCost`: US dollars; `null` for no limit. */
-export function createBudget(maxCost: number | null, onNotice: (message: string) => void): Budget {
+/** `maxCost`: US dollars. */
+export function createBudget(maxCost: number, onNotice: (message: string) => void): Budget {
   const spent = new AbortController();
   const stop = (reason: string): void => {
     onNotice(
@@ -79,7 +79,7 @@ export function createBudget(maxCost: number | null, onNotice: (message: string)
   return {
     signal: spent.signal,
     check: (totals) => {
-      if (maxCost === null || spent.signal.aborted) return;
+      if (spent.signal.aborted) return;
       const cost = costOf(totals());
       if (cost === null) stop("What the models cost is not known, because a server does not report its tokens");
       else if (cost >= maxCost) stop(`The budget of $${maxCost} is spent ($${cost.toFixed(4)})`);

@@ -5,7 +5,7 @@ import { ConfigurationError, type EnvironmentSource, type Grading } from "../cor
 import type { RolloutPlan } from "../rollout/index.ts";
 import type { GradingContext } from "./model-grading.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Settings that have no effect without a grader. */

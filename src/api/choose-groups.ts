@@ -23,7 +23,7 @@ import {
   concurrencyBounds,
   rolloutSettings,
 } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { milliseconds, keyOf } from "../parts/setting.ts";
 import { meant } from "../lib/nearest.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
@@ -56,7 +56,7 @@ export async function chooseGroups(
       `Cannot keep ${groups} groups: at most ${maxGroups} are tried; raise --max-groups or lower --groups.`,
     );
   }
-  const cutoff = groupTimeout === null ? null : ({ afterMs: groupTimeout * 1000, policy: groupCutoff } as const);
+  const cutoff = groupTimeout === null ? null : ({ afterMs: milliseconds(groupTimeout), policy: groupCutoff } as const);
   const filters = options.parts?.filter ?? (await chooseFilters(settings, options.cwd));
   const quota = { target: groups, oversample, order: keepOrder, maxGroups };
   const policy = { filters, minGraded: minGroup, replacements, cutoff };

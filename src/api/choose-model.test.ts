@@ -9,7 +9,8 @@ import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { unwritableNames } from "../renderers/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { auditTemplate } from "./audit-template.ts";
-import { chooseModel, withShippedModel } from "./choose-model.ts";
+import { chooseModel } from "./choose-model.ts";
+import { withShippedModel } from "./model-path.ts";
 import { resolveSettings } from "./resolve-settings.ts";
 
 const settings = resolveSettings({ renderer: "llama-3.1-instruct" }, null);

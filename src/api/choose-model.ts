@@ -1,20 +1,16 @@
 // The tokenizer and the renderer of a rollout: from a model folder, a shipped one included, or the readable ones of the
 // demonstration; and the end tokens that a folder names.
 
-import { existsSync } from "node:fs";
-
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
-import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/shipped-checkpoints.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";
 import { createReadableTokenizer } from "../tokenizers/readable-tokenizer.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { jsonOf } from "../lib/text.ts";
-import { suggestion } from "../lib/nearest.ts";
 import { readRegular } from "../system/regular-file.ts";
 
 /** Empty when the folder names no end token. Throws a `ConfigurationError` for invalid files. */
@@ -65,40 +61,6 @@ export type ChosenModel = {
 };
 
 /**
- * Location of the model that a flag names: a shipped model by its name, or a folder. Throws a
- * `ConfigurationError` for the name of a model on a hub, because nothing here downloads.
- */
-export function modelPath(model: string, cwd: string): string {
-  const path = resolve(cwd, modelFolder(model));
-  if (/^\w[\w.-]*\/[\w.-]+$/.test(model) && !existsSync(path)) {
-    const folder = `./${model.slice(model.indexOf("/") + 1)}`;
-    throw new ConfigurationError(
-      `Cannot load model "${model}": there is no such folder, and nothing is downloaded here. If it is a model of the Hugging Face ` +
-        `hub, fetch all but its weights with: hf download ${model} --local-dir ${folder} --exclude "*.safetensors" ` +
-        `(pip install huggingface_hub), and name the folder: ${folder}`,
-    );
-  }
-  const near = /^[\w.-]+$/.test(model) && !existsSync(path) ? suggestion(model, shippedCheckpoints) : null;
-  if (near !== null) throw new ConfigurationError(`Cannot load model "${model}": there is no such folder; ${near}`);
-  return path;
-}
-
-/** The folder of a named shipped model; any other value is already a folder. */
-function modelFolder(model: string): string {
-  const isShipped = shippedCheckpoints.includes(model as ShippedCheckpoint);
-  return isShipped ? shippedCheckpoint(model as ShippedCheckpoint) : model;
-}
-
-/**
- * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine
- * has a default checkpoint.
- */
-export function withShippedModel(settings: RolloutSettings): RolloutSettings {
-  const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
-  return name === null ? settings : { ...settings, model: modelFolder(name) };
-}
-
-/**
  * Loads the model that the settings name. Throws a `ConfigurationError` for missing files and
  * conflicting settings.
  */
@@ -140,6 +102,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   }
   const folder = settings.model;
   const { loadModelFolder } = await import("../tokenizers/index.ts");
+  const { modelPath } = await import("./model-path.ts");
   const { ownParsers, templateSourceOf } = await import("./choose-template.ts");
   const model = await loadModelFolder(modelPath(folder, cwd));
   const { tokenizer, vocabularySize, specialTokens } = model;
@@ -178,6 +141,7 @@ export function templateKwargsOf(
 export async function tokenizerOf(folder: string | null, cwd: string, run?: string): Promise<Tokenizer | null> {
   if (folder === null) return createReadableTokenizer();
   const { loadModelFolder } = await import("../tokenizers/index.ts");
+  const { modelPath } = await import("./model-path.ts");
   for (const place of [cwd, ...(run === undefined ? [] : foldersAbove(run))]) {
     try {
       return (await loadModelFolder(modelPath(folder, place))).tokenizer;

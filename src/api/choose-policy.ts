@@ -23,22 +23,20 @@ import {
   type RoutedExpertsSink,
   type RunEpisode,
 } from "../rollout/loop.ts";
-import { pricesOf, ratesOf } from "./budget.ts";
-import { agentTaskLine, isTaskFile } from "./agent-tasks.ts";
+import { engineOptions } from "./engines.ts";
 import { chooseEngineName, connectEngine, serverOptions } from "./choose-engine.ts";
 import type { ChosenModel } from "./choose-model.ts";
-import type { ConnectedEngine, EngineName, ServerOptions } from "./connected-engine.ts";
+import { isTaskFile } from "./load-environment.ts";
 import type { Preset } from "./presets.ts";
-import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
+import { concurrencyBounds, type EngineName, type RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
-import { keyOf } from "./setting.ts";
+import type { ConnectedEngine, ServerOptions } from "../parts/engine.ts";
+import { givenOptions } from "../parts/part.ts";
+import { keyOf, milliseconds } from "../parts/setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Settings of an engine, which have no effect on a model behind an API. */
-const ofEngines = [
-  ...(["engine", "gguf", "url", "host", "port", "apiKeyEnv", "engineAuthorizationEnv", "model"] as const),
-  ...(["renderer", "thinking", "preset"] as const),
-];
+/** Settings about engines besides their options, none of which has an effect on a model behind an API. */
+const ofEngines = ["engine", "model", "renderer", "thinking", "preset"] as const;
 /** Sampling parameters that some providers do not support. */
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 
@@ -46,10 +44,10 @@ const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
  * Options of a model behind an API; `null` if none is named. Throws a `ConfigurationError` for
  * conflicting settings.
  */
-function agentModelOptions(
+async function agentModelOptions(
   settings: RolloutSettings,
   context: Surroundings,
-): (ApiModelOptions & ChatAgentOptions) | null {
+): Promise<(ApiModelOptions & ChatAgentOptions) | null> {
   const { env, cwd } = context;
   const { agentModel, agentUrl, agentApiKeyEnv, agentAuthorizationEnv } = settings;
   if (agentModel === null && agentUrl === null) {
@@ -61,6 +59,7 @@ function agentModelOptions(
   }
   const unread =
     ofEngines.find((name) => settings[name] !== null) ??
+    givenOptions(engineOptions, settings)[0] ??
     (Object.keys(settings.templateKwargs).length > 0 ? ("templateKwargs" as const) : undefined);
   if (unread !== undefined) {
     throw new ConfigurationError(
@@ -74,6 +73,7 @@ function agentModelOptions(
     );
   }
   const { apiKey, authorization } = readAccess("agent", settings, env);
+  const { pricesOf, ratesOf } = await import("./budget.ts");
   return {
     variables: env,
     prices: pricesOf(settings, cwd),
@@ -83,7 +83,7 @@ function agentModelOptions(
     ...(apiKey === null ? {} : { apiKey }),
     authorization,
     extraBody: settings.samplingExtra,
-    timeoutMs: settings.turnTimeout * 1000,
+    timeoutMs: milliseconds(settings.turnTimeout),
     maxConcurrency: concurrencyBounds(settings.concurrency).ceiling,
   };
 }
@@ -114,7 +114,7 @@ export async function choosePolicy(
   const { env, parts } = surroundings;
   if (settings.agentCommand !== null) checkAgentCommand(settings);
   const nothing = { engine: null, agent: null, apiModel: null, servers: [] };
-  const options = parts?.agentModel === undefined ? agentModelOptions(settings, surroundings) : null;
+  const options = parts?.agentModel === undefined ? await agentModelOptions(settings, surroundings) : null;
   if (hasPrograms && (options !== null || parts?.agentModel !== undefined)) {
     const { apiModel: makeApiModel, apiModelOf } = await import("../chat-models/index.ts");
     const apiModel = options === null ? apiModelOf(parts!.agentModel!) : makeApiModel(options);
@@ -128,18 +128,12 @@ export async function choosePolicy(
   const agent = parts?.agentModel ?? (options === null ? null : await agentBehindApi(options, settings));
   if (agent !== null) return { ...nothing, title: `agent model "${agent.name}"`, agent };
   const isOwn = parts?.engine !== undefined;
-  if (hasPrograms && !isOwn && ofEngines.every((name) => settings[name] === null)) throw unnamedModel();
+  if (hasPrograms && !isOwn && isUnnamed(settings)) throw unnamedModel();
   const engine = chooseEngineName(settings, isOwn);
   if (engine === "none") {
     if (hasPrograms) return { ...nothing, title: "no model of ours", engine };
     throw new ConfigurationError(
       'Cannot use engine "none": nothing would answer; it is for programs with a model of their own (--agent-command, gateway).',
-    );
-  }
-  if (engine === "expert" && (settings.strategy === "act" || settings.strategy === "react")) {
-    throw new ConfigurationError(
-      `Cannot run strategy "${settings.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
-        "--strategy tool-calling, or a model.",
     );
   }
   const title = `engine ${engine}${hasPrograms && engine === "expert" ? " (a script, not a model)" : ""}`;
@@ -152,6 +146,11 @@ async function agentBehindApi(
 ): Promise<ChatAgent> {
   const { chatAgent, chatSampling } = await import("../chat-models/index.ts");
   return chatAgent({ ...options, sampling: chatSampling(settings) });
+}
+
+/** True if nothing in the settings is about an engine. */
+function isUnnamed(settings: RolloutSettings): boolean {
+  return ofEngines.every((name) => settings[name] === null) && givenOptions(engineOptions, settings).length === 0;
 }
 
 function unnamedModel(): ConfigurationError {
@@ -268,8 +267,8 @@ export async function connectPolicy(
       return preset.createRunner({ settings, environment, user, model, url, apiKey, authorization, cwd });
     }
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
-    const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
-    const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
+    const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: milliseconds(settings.maxPause) };
+    const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
     if (settings.agentCommand !== null) {
       programs = await openPrograms({ settings, environment, user, redact }, context);
       const { sampling, episode } = programOptions(settings);
@@ -304,20 +303,21 @@ async function openPrograms(
 ): Promise<AgentPrograms> {
   const { agentCommand, agentTimeout, model, engine, agentModel, split, openTimeout, environmentTimeout } = settings;
   const { openAgentPrograms } = await import("../gateway/index.ts");
+  const { agentTaskLine } = await import("./agent-tasks.ts");
   const hosted = {
     source: environment,
     split: split ?? environment.splits[0] ?? "",
     user,
     redact,
-    callMs: environmentTimeout * 1000,
-    openMs: openTimeout * 1000,
+    callMs: milliseconds(environmentTimeout),
+    openMs: milliseconds(openTimeout),
   };
   // Sessions end with their programs.
-  const bounds = { maxSessions: Infinity, idleMs: agentTimeout * 1000 };
+  const bounds = { maxSessions: Infinity, idleMs: milliseconds(agentTimeout) };
   const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).openWorlds(hosted, bounds);
   const programs = await openAgentPrograms({
     command: agentCommand ?? "",
-    timeoutMs: agentTimeout * 1000,
+    timeoutMs: milliseconds(agentTimeout),
     cwd,
     variables,
     redact,
@@ -374,10 +374,10 @@ function episodeOptions(settings: RolloutSettings) {
     sampling: samplingOf(settings),
     seedTurns: settings.seedTurns,
     timeouts: {
-      openMs: settings.openTimeout * 1000,
-      environmentMs: settings.environmentTimeout * 1000,
+      openMs: milliseconds(settings.openTimeout),
+      environmentMs: milliseconds(settings.environmentTimeout),
       userMs: userTimeoutMs(settings),
-      graderMs: settings.gradingTimeout * 1000,
+      graderMs: milliseconds(settings.gradingTimeout),
     },
     maxResultCharacters: settings.maxResultCharacters,
     limits: {
@@ -390,7 +390,7 @@ function episodeOptions(settings: RolloutSettings) {
 
 /** A person has unlimited time to think. */
 function userTimeoutMs({ userTimeout, user }: RolloutSettings): number {
-  if (userTimeout !== null) return userTimeout * 1000;
+  if (userTimeout !== null) return milliseconds(userTimeout);
   return user === "human" ? Infinity : defaultTimeouts.userMs;
 }
 

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import type { NatsConnectOptions } from "../queue/nats/index.ts";
 import { parseNatsAddress } from "../queue/nats/nats-address.ts";
-import { address, file, free, keyOf, section, type SettingValues, variable } from "./setting.ts";
+import { address, file, free, keyOf, section, type SettingValues, variable } from "../parts/setting.ts";
 import { readKey } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
 

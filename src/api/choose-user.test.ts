@@ -5,7 +5,7 @@ import { createToolCalling } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { chooseModel } from "./choose-model.ts";
-import { chooseStrategy } from "./choose-user.ts";
+import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { readOptions } from "./options.ts";
 
 const settingsOf = async (options: object) =>
@@ -49,5 +49,32 @@ describe("calls several", () => {
   it("is one by default", async () => {
     expect((await settingsOf({})).calls).toBe("one");
     await expect(settingsOf({ calls: "two" })).rejects.toThrow("one or several");
+  });
+});
+
+describe("chooseUser()", () => {
+  const environment = bookshopSource();
+  const lines = join(import.meta.dirname, "choose-user.test.ts");
+  const choose = async (options: object) =>
+    chooseUser(await settingsOf(options), environment, { cwd: ".", env: {}, parts: {} });
+
+  it("takes the user whose option is given, else the first that the environment lists", async () => {
+    expect((await choose({})).name).toBe("agenda");
+    expect((await choose({ userLines: lines })).name).toBe("scripted");
+    expect((await choose({ userModel: "m", userUrl: "http://127.0.0.1:1/v1" })).name).toBe("llm");
+  });
+
+  it.each([
+    [{ user: "scripted", userLines: lines, userModel: "m" }, "--user-model", "llm, react, verify or reflection"],
+    [{ user: "agenda", userLines: lines }, "--user-lines", "scripted"],
+    [{ user: "agenda", userCompat: "upstream" }, "--user-compat", "llm, react, verify or reflection"],
+  ])("refuses an option of another user: %j", async (options, flag, users) => {
+    await expect(choose(options)).rejects.toThrow(
+      `Cannot use ${flag} with user "${options.user}": it has no effect there; remove it, or use --user ${users}.`,
+    );
+  });
+
+  it("does not refuse what a preset gives to users in general", async () => {
+    expect((await choose({ preset: "tau-bench", user: "scripted", userLines: lines })).name).toBe("scripted");
   });
 });

@@ -7,8 +7,9 @@ import { resolve } from "node:path";
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import type { ModelUserOptions } from "../users/index.ts";
-import { loadUser, userNames } from "../users/on-demand.ts";
-import { pricesOf, ratesOf } from "./budget.ts";
+import { optionsOf, refuseForeignOptions } from "../parts/part.ts";
+import { userOptions, type UserRow, userRows } from "../users/on-demand.ts";
+import { presetDefaults } from "./presets.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
@@ -106,11 +107,8 @@ export async function recordUsers(
   });
 }
 
-/** Users that a model simulates; an environment that lists "llm" runs with each. */
-const modelUsers = ["llm", "react", "verify", "reflection"];
-
-/** User "replay" is chosen by naming a recording instead. */
-const selectable = userNames.filter((name) => name !== "replay");
+/** Users that can be named; the others are chosen by their option. */
+const selectable = Object.keys(userRows).filter((name) => userRows[name]!.runsWith !== "named");
 
 /**
  * Throws a `ConfigurationError` for a user that is unknown, does not fit the environment, or is
@@ -122,56 +120,58 @@ export async function chooseUser(
   context: Surroundings,
 ): Promise<UserSource> {
   if (context.parts?.user !== undefined) return context.parts.user;
-  if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
-  const name = settings.user ?? defaultUser(settings, environment);
-  if (name === "rules" && environment.users.includes(name)) return (await tau2Bench()).telecomRuleUser();
-  if (!selectable.includes(name)) {
+  const name = settings.replayUsers === null ? nameOfUser(settings, environment) : "replay";
+  const isOwnOfEnvironment = name === "rules" && environment.users.includes(name);
+  const row = Object.hasOwn(userRows, name) ? userRows[name]! : null;
+  if (!isOwnOfEnvironment && (row === null || (name === "replay" && settings.replayUsers === null))) {
     throw new ConfigurationError(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
     );
   }
-  // User "task" repeats the instruction of the task, so it works with every environment.
-  const isListed =
-    name === "task" ||
-    environment.users.includes(name) ||
-    (modelUsers.includes(name) && environment.users.includes("llm"));
-  if (!isListed) {
+  refuseForeignOptions(withoutPreset(settings), name, {
+    noun: "user",
+    flag: "--user",
+    rows: userRows,
+    own: row?.options ?? {},
+  });
+  if (row === null) return (await tau2Bench()).telecomRuleUser();
+  if (!runsWith(environment, name, row)) {
     throw new ConfigurationError(
       `Cannot run "${environment.name}" with user "${name}": it runs with ${usersOf(environment)}; choose one with --user.`,
     );
   }
-  if (modelUsers.includes(name)) {
-    return loadUser(name, { model: await modelOptions(name, settings, environment, context) });
-  }
-  if (name !== "scripted") return loadUser(name);
-  if (settings.userLines === null) {
-    throw new ConfigurationError(
-      'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
-    );
-  }
-  const text = await readNamedFile(settings.userLines, context.cwd, "correct --user-lines.");
-  return loadUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
-}
-
-/** A recording can be replayed in any environment. */
-async function replayedUser(settings: RolloutSettings, file: string, cwd: string): Promise<UserSource> {
-  const { user, userModel, userLines } = settings;
-  if ((user !== null && user !== "replay") || userModel !== null || userLines !== null) {
-    throw new ConfigurationError(
-      "Cannot replay users and choose one at the same time: leave --user, --user-model and --user-lines out, or --replay-users.",
-    );
-  }
-  const { parseUserExchanges } = await import("../users/index.ts");
-  return loadUser("replay", {
-    exchanges: parseUserExchanges(await readNamedFile(file, cwd, "correct --replay-users.")),
+  const { createUser } = await row.load();
+  return createUser({
+    options: optionsOf(row.options, settings),
+    model: () => modelOptions(name, settings, environment, context),
+    readText: (file, remedy) => readNamedFile(file, context.cwd, remedy),
   });
 }
 
-/** The first user that the environment lists; a model or scripted lines when the settings name them. */
-function defaultUser(settings: RolloutSettings, environment: EnvironmentSource): string {
-  if (settings.userModel !== null && environment.users.includes("llm")) return "llm";
-  if (settings.userLines !== null && environment.users.includes("scripted")) return "scripted";
-  return environment.users[0] ?? "llm";
+/** A recording can be replayed in any environment, and user "task" repeats the instruction of any task. */
+function runsWith({ users }: EnvironmentSource, name: string, { runsWith: which }: UserRow): boolean {
+  return (
+    which === "everything" || which === "named" || users.includes(name) || (which === "llm" && users.includes("llm"))
+  );
+}
+
+/** The settings with the defaults of users' options in place of what a preset gives them, which is not given by the caller. */
+function withoutPreset(settings: RolloutSettings): Readonly<Record<string, unknown>> {
+  const preset: Readonly<Record<string, unknown>> = presetDefaults(settings.preset);
+  const values: Record<string, unknown> = { ...settings };
+  for (const [name, { default: usual }] of Object.entries(userOptions)) {
+    if (Object.hasOwn(preset, name) && preset[name] === values[name]) values[name] = usual;
+  }
+  return values;
+}
+
+/** The user of the settings; else one that an option chooses, and else the first that the environment lists. */
+function nameOfUser(settings: RolloutSettings, { users }: EnvironmentSource): string {
+  const { user, ...values }: Readonly<Record<string, unknown>> & Pick<RolloutSettings, "user"> = settings;
+  const chosen = Object.entries(userRows).find(
+    ([name, { chosenBy }]) => chosenBy !== null && values[chosenBy] !== null && users.includes(name),
+  );
+  return user ?? chosen?.[0] ?? users[0] ?? "llm";
 }
 
 function usersOf(environment: EnvironmentSource): string {
@@ -193,6 +193,7 @@ async function modelOptions(
     );
   }
   const { apiKey, authorization } = readAccess("user", settings, env);
+  const { pricesOf, ratesOf } = await import("./budget.ts");
   const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
   const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {

@@ -14,7 +14,7 @@ import {
   settingOfKey,
 } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import { suggestion } from "../lib/nearest.ts";
 
 const howToName = 'name a YAML file with --config ("rollout --dry-run > run.yaml" writes one).';

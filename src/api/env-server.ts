@@ -5,13 +5,14 @@ import { ConfigurationError } from "../core/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import { createEnvServer, type EnvServer } from "../env-server/index.ts";
 import { chooseUser } from "./choose-user.ts";
-import { checkSplit, loadEnvironment } from "./load-environment.ts";
+import { environmentOptionNames } from "./environments.ts";
+import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { accessVariables, readKey, redactorFor } from "./secrets.ts";
-import { closeRemote } from "./remote-environments.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
-import { readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
+import { milliseconds, readFlags, seconds, section, type SettingValues, variable, whole } from "../parts/setting.ts";
+import { hostedUserOptionNames } from "../users/on-demand.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /**
@@ -19,18 +20,7 @@ import { packageVersion } from "./surroundings.ts";
  * client brings the agent.
  */
 export const envServerSettingNames = [
-  ...([
-    "env",
-    "data",
-    "envTasks",
-    "envApiKeyEnv",
-    "envAuthorizationEnv",
-    "mcpElicitation",
-    "mcpWarm",
-    "split",
-  ] as const),
-  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv"] as const),
-  ...(["userLines", "userPrompts", "userCompat"] as const),
+  ...(["env", ...environmentOptionNames, "split", "user", ...hostedUserOptionNames] as const),
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
@@ -89,7 +79,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
       redact,
       version: packageVersion(),
       maxSessions: own.maxSessions,
-      idleMs: own.sessionIdle * 1000,
+      idleMs: milliseconds(own.sessionIdle),
       callMs,
       openMs,
     });
@@ -112,10 +102,12 @@ export type HostedEnvironmentOptions = Omit<ServeEnvironmentOptions, keyof Setti
 export async function readHostedEnvironment(options: HostedEnvironmentOptions, opened: Opened) {
   const { variables = process.env } = options;
   const { settings, surroundings } = await readOptions(options);
-  const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
+  const limits = {
+    environmentMs: milliseconds(settings.environmentTimeout),
+    graderMs: milliseconds(settings.gradingTimeout),
+  };
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
-    data: settings.data,
-    remote: settings,
+    settings,
     limits,
     ...surroundings,
   });
@@ -126,5 +118,5 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions, o
     variables: accessVariables(settings),
     urls: [settings.userUrl, settings.env],
   });
-  return { source, split, user, redact, callMs: limits.environmentMs, openMs: settings.openTimeout * 1000 };
+  return { source, split, user, redact, callMs: limits.environmentMs, openMs: milliseconds(settings.openTimeout) };
 }

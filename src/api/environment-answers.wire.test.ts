@@ -117,7 +117,7 @@ afterEach(async () => {
   await rm(cwd, { recursive: true });
 });
 const load = async (name: string, more: object = {}): Promise<EnvironmentSource> =>
-  (await loadEnvironment(name, { data: null, cwd, variables: {}, ...more } as never)).source;
+  (await loadEnvironment(name, { cwd, variables: {}, ...more } as never)).source;
 
 describe.skipIf(data === null)("what τ²-bench answers itself (skipped without ../shared/tau2-bench)", () => {
   const several = (rows: readonly (readonly [Called, string])[]) => [
@@ -129,7 +129,7 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     ["sampled as tokens", runSampled],
     ["said by a model behind an API", runChat],
   ])("reaches it and is counted: %s", async (_, run) => {
-    const source = await load(env, { data });
+    const source = await load(env, { settings: { data } });
     const rows = tenOf([...answered, ...servedNames]);
     expectAnswers(
       await run(
@@ -234,7 +234,7 @@ describe.skipIf(tauData === null)("what τ-bench answers itself (skipped without
       ],
       [{ name: "transfer_to_human_agents", arguments: {} }, "Error: TransferToHumanAgents.invoke() missing 1 required positional argument: 'summary'"], // prettier-ignore
     ];
-    const source = await load("tau-bench/retail", { data: tauData });
+    const source = await load("tau-bench/retail", { settings: { data: tauData } });
     const ignored = { name: "list_all_product_types", arguments: {} };
     const episode = await run(
       source,

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { readReports, type Report } from "./evaluation-report.ts";
-import { choice, custom, file, flag, section, type SettingValues, whole } from "./setting.ts";
+import { choice, custom, file, flag, section, type SettingValues, whole } from "../parts/setting.ts";
 
 const list = z.preprocess(
   (value) => (typeof value === "string" || typeof value === "number" ? [String(value)] : value),

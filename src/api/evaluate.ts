@@ -34,9 +34,9 @@ import { checkReports, writeReports } from "./evaluation-report.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { Opened } from "../lib/opened.ts";
-import { readFlags } from "./setting.ts";
-import { loadEnvironment } from "./load-environment.ts";
-import { closeRemote, findRemote, type RemoteSettings } from "./remote-environments.ts";
+import { readFlags } from "../parts/setting.ts";
+import { type EnvironmentOptions, isRemote } from "./environments.ts";
+import { closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { readTau2File, scoreForeign, scoreTau2File, titleOf } from "./score-files.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -128,7 +128,7 @@ async function evaluateWith(scoring: Scoring, plan: EvaluationPlan, options: Eva
       ? null
       : await rolloutFrom(settings, surroundings, { ...options, resume, isEvaluation: true });
   const folder = rollout?.folder ?? resume?.folder ?? "";
-  const { result, text } = await scoreFolder(folder, { ...settings, remote: settings }, scoring);
+  const { result, text } = await scoreFolder(folder, { ...settings, options: settings }, scoring);
   await writeFile(join(resolve(surroundings.cwd, folder), "results.json"), text);
   return { ...result, rollout };
 }
@@ -188,9 +188,8 @@ async function orderTasks(
 ): Promise<RolloutSettings> {
   if (taskIds === null && !shuffle) return settings;
   const { source, defaultSplit, defaultTasks } = await loadEnvironment(settings.env, {
-    data: settings.data,
+    settings,
     split: settings.split,
-    remote: settings,
     ...surroundings,
   });
   try {
@@ -270,15 +269,18 @@ async function chooseJudge(
   };
 }
 
-type Source = Pick<RolloutSettings, "env" | "data" | "split"> & { readonly remote: RemoteSettings };
+type Source = Pick<RolloutSettings, "env" | "data" | "split"> & { readonly options: Partial<EnvironmentOptions> };
 
 /**
  * The environment of results, and the attribution of their failures. Only the judge's first failure
  * is reported.
  */
-async function openSource({ env, data, remote, split }: Source, scoring: Scoring) {
+async function openSource({ env, data, options, split }: Source, scoring: Scoring) {
   const { surroundings, judge, notice, signal, opened } = scoring;
-  const { source: environment, defaultSplit } = await loadEnvironment(env, { data, remote, ...surroundings });
+  const { source: environment, defaultSplit } = await loadEnvironment(env, {
+    settings: { ...options, data },
+    ...surroundings,
+  });
   if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(environment));
   let isReported = false;
   const gradeFault = createFaultGrader({
@@ -366,7 +368,7 @@ async function scoreFrom(
     return { ...resultOf(from, `tau2-bench/${tau2.domain}`, scores, scoring), rescored };
   }
   if (!isFolder && options.env !== undefined && (foreign === null || foreign.format === "tau-bench")) {
-    return scoreFile(from, { ...given, remote: given }, scoring);
+    return scoreFile(from, { ...given, options: given }, scoring);
   }
   if (foreign !== null) {
     if (foreign.format === "tau-bench") {
@@ -392,12 +394,12 @@ async function scoreFrom(
     return typeof value === "string" ? value : null;
   };
   const env = recorded("env") ?? given.env;
-  if (options.env === undefined && findRemote(env) !== null) {
+  if (options.env === undefined && isRemote(env)) {
     throw new ConfigurationError(
       `Cannot score "${from}": its environment "${env}" is elsewhere, and what a run folder names is not started; name it with --env.`,
     );
   }
-  const source = { env, data: recorded("data"), split: recorded("split"), remote: given };
+  const source = { env, data: recorded("data"), split: recorded("split"), options: given };
   return (await scoreFolder(from, source, scoring)).result;
 }
 

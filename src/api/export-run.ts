@@ -14,7 +14,6 @@ import {
   useEnvironment,
 } from "../core/index.ts";
 import {
-  createInspectFile,
   createJsonLinesFile,
   createParquetFile,
   type ExportContext,
@@ -44,11 +43,12 @@ import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import type { Tau2Export } from "./export-tau2.ts";
 import { templateKwargsOf, tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
-import { environmentNames, loadEnvironment } from "./load-environment.ts";
+import { environmentNames } from "./environments.ts";
+import { loadEnvironment } from "./load-environment.ts";
 import type { CallOptions } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { type ExportCounts, NothingToExportError } from "./export-counts.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import type { GivenParts } from "./surroundings.ts";
 
 const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
@@ -119,10 +119,10 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
     );
   }
-  const isDocument = options.format === tau2Results || options.format === "inspect";
-  if (options.to !== undefined && (isDocument || options.format === "atif")) {
+  const fileKind = options.format === tau2Results ? "document" : formatNamed(options.format).file;
+  if (options.to !== undefined && fileKind !== "any") {
     throw new ConfigurationError(
-      `Cannot export to ${options.format} as ${options.to}: the file is ${isDocument ? "one JSON document" : "JSON lines"}; leave --to out.`,
+      `Cannot export to ${options.format} as ${options.to}: the file is ${fileKind === "json-lines" ? "JSON lines" : "one JSON document"}; remove --to.`,
     );
   }
   const passes = where === undefined ? () => true : parseWhere(where);
@@ -135,7 +135,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
   const runs = await openRuns(folders, opening);
   const tau2 = options.format === tau2Results ? await tau2Of(runs) : null;
-  const format: ExportFormat = tau2?.format ?? exportFormats[rowsAs(options.format)];
+  const format = tau2?.format ?? formatNamed(options.format);
   const request: ExportRequest = { ...opening, format };
   const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
   const expertFolders = new Map<string | null, (episodeId: string) => string>();
@@ -151,8 +151,8 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const kind = fileKinds[options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl")];
   const title = runs.map(({ environment }) => recorded(environment, "env") ?? "episodes")[0] ?? "episodes";
   const open = (to: string): Promise<RowFile> => {
-    if (tau2 !== null) return tau2.openFile(to);
-    return options.format === "inspect" ? createInspectFile(to, format.columns, title) : kind(to, format.columns);
+    if (typeof format.file === "function") return format.file(to, format.columns, title);
+    return format.file === "json-lines" ? createJsonLinesFile(to, format.columns) : kind(to, format.columns);
   };
   const file = await openFile(path, open, options);
   let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
@@ -201,7 +201,8 @@ function keepsExperts({ episodes }: GroupToExport): boolean {
 }
 
 /** The format whose rows these are; formats differ only in the types of their rows. */
-const rowsAs = (name: ExportName): ExportFormatName => (name === ownSamples || name === tau2Results ? "slime" : name);
+const formatNamed = (name: ExportName): ExportFormat =>
+  exportFormats[name === ownSamples || name === tau2Results ? "slime" : name];
 
 async function tau2Of(runs: readonly OpenedRun[]): Promise<Tau2Export> {
   const opened = runs.map(async ({ name, environment }) => {
@@ -297,7 +298,7 @@ async function contextOf(
   runs: readonly OpenedRun[],
   request: ExportRequest,
 ): Promise<ExportContext & { readonly learnTools: (run: string | null, episode: Episode) => Promise<void> }> {
-  const { format, onNotice, options } = request;
+  const { format, onNotice } = request;
   const kwargs = new Map(
     runs.map(({ name, environment: { facts } }) => [
       name,
@@ -306,11 +307,10 @@ async function contextOf(
   );
   const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
   const tools = new Map<string | null, RunTools>();
-  const showsTools = options.format === "atif" || format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
     if (format.needsText) decoders.set(name, await decoderOf(environment, request));
     // Sessions of a gateway record their own tools.
-    if (!showsTools || (environment.env ?? recorded(environment, "env")) === null) continue;
+    if (!format.needsTools || (environment.env ?? recorded(environment, "env")) === null) continue;
     const onUnknown = (reason: string): void =>
       onNotice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
     tools.set(name, await toolsOfRun(environment, onUnknown));
@@ -414,7 +414,7 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
     );
   }
   const { source } = await loadEnvironment(env, {
-    data: run.data ?? recorded(run, "data"),
+    settings: { data: run.data ?? recorded(run, "data") },
     split: recorded(run, "split"),
     cwd: run.cwd,
     parts: run.parts,

@@ -18,7 +18,7 @@ import {
   tau2SimulationText,
   type Tau2Task,
 } from "../environments/tau2-bench/index.ts";
-import { createDocumentFile, type ExportFormat, type GroupToExport, type RowFile } from "../export/index.ts";
+import { createDocumentFile, type ExportFormat, type GroupToExport } from "../export/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
 import type { RunFacts } from "../store/index.ts";
 import { episodeUsage } from "../rollout/index.ts";
@@ -39,7 +39,6 @@ export type Tau2Export = {
   readonly format: ExportFormat;
   /** Builds the simulations of a group's episodes, which the rows are made from. */
   readonly learn: (group: GroupToExport) => Promise<void>;
-  readonly openFile: (path: string) => Promise<RowFile>;
 };
 
 type Played = { readonly task: Tau2Task; readonly simulation: Tau2Simulation };
@@ -71,6 +70,11 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
     wholeGroups: false,
     holdsTurnRewards: true,
     holdsExperts: false,
+    needsTools: false,
+    file: (path) =>
+      createDocumentFile(path, tau2ResultsBegin, () =>
+        tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.facts), isSolo, trials: trials.most }),
+      ),
     trainedTokens: () => null,
     whyLeftOut: "upstream's evaluator raises on it",
     rowsOf: (episodes) =>
@@ -94,10 +98,6 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
         if (played !== null) made.set(episode, played);
       }
     },
-    openFile: (path) =>
-      createDocumentFile(path, tau2ResultsBegin, () =>
-        tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.facts), isSolo, trials: trials.most }),
-      ),
   };
 }
 

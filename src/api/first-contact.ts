@@ -2,23 +2,12 @@
 // the folder with the requested context, and the models of user, agent and judge exist at their
 // addresses.
 
-import { type Engine, type EngineControl, AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
+import { AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { chatBase, findHostKey } from "../chat-models/index.ts";
-import { asFields, createHttpPool, type ServerFacts, showAddress } from "../http/index.ts";
+import { asFields, createHttpPool, showAddress } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { jsonOf } from "../lib/text.ts";
-
-/** Methods that engines for servers provide for the first contact. */
-export type ServerEngine = Engine &
-  EngineControl & {
-    readonly address: string;
-    isReady(options: { readonly signal?: AbortSignal }): Promise<boolean>;
-    serverFacts(text: string, options: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]>;
-    droppedParameters?(
-      names: readonly string[],
-      options: { readonly signal?: AbortSignal },
-    ): Promise<readonly string[]>;
-  };
+import type { ServerEngine } from "../parts/engine.ts";
 
 export type FirstContactOptions = {
   /** Time to wait for a server that answers but does not accept requests yet. */

@@ -9,7 +9,8 @@ import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
 import { createManualClock, type ManualClock } from "../lib/clock.test-helper.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
-import { checkChatModel, checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
+import type { ServerEngine } from "../parts/engine.ts";
+import { checkChatModel, checkServerModel, untilServerIsReady } from "./first-contact.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

@@ -5,13 +5,14 @@
 import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
 import { type EnvironmentSource, lookIntoEnvironment, type Tool, type UserSource } from "../core/index.ts";
 import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
+import { environmentOptionNames } from "./environments.ts";
+import { hostedUserOptionNames } from "../users/on-demand.ts";
 import { packageVersion } from "./surroundings.ts";
 import { requestAddress } from "../lib/address.ts";
 
 /** The settings that choose the worlds which sessions may have. */
 export const worldSettingNames = [
-  ...(["env", "data", "envTasks", "envApiKeyEnv", "envAuthorizationEnv", "split"] as const),
-  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv", "userLines"] as const),
+  ...(["env", ...environmentOptionNames, "split", "user", ...hostedUserOptionNames] as const),
 ] as const;
 
 type World = { readonly episode: HostedEpisode; readonly face: McpFace };

@@ -21,6 +21,7 @@ import {
   type SettingSources,
 } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { engineOptionNames } from "./engines.ts";
 import { readHostedEnvironment } from "./env-server.ts";
 import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
@@ -31,7 +32,17 @@ import { readKey } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
 import { exporterFor } from "./rollout.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
-import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
+import {
+  milliseconds,
+  choice,
+  number,
+  readFlags,
+  seconds,
+  section,
+  type SettingValues,
+  variable,
+  whole,
+} from "../parts/setting.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
 /**
@@ -39,20 +50,7 @@ import { remedyFor } from "../lib/nearest.ts";
  * user and tasks belong to the program.
  */
 export const gatewaySettingNames = [
-  ...([
-    "engine",
-    "gguf",
-    "url",
-    "host",
-    "port",
-    "apiKeyEnv",
-    "engineAuthorizationEnv",
-    "logprobsMode",
-    "endpoint",
-    "model",
-    "renderer",
-    "history",
-  ] as const),
+  ...(["engine", ...engineOptionNames, "model", "renderer", "history"] as const),
   ...(["agentModel", "agentUrl", "agentApiKeyEnv", "prices", "modelRequestsPerMinute"] as const),
   ...([
     "thinking",
@@ -65,7 +63,6 @@ export const gatewaySettingNames = [
     "toolInstruction",
   ] as const),
   ...([
-    "expertNoise",
     "temperature",
     "topP",
     "topK",
@@ -75,15 +72,8 @@ export const gatewaySettingNames = [
     "samplingExtra",
     "seedTurns",
   ] as const),
-  ...([
-    "maxTurns",
-    "maxSampledTokens",
-    "maxContextTokens",
-    "turnTimeout",
-    "connectTimeout",
-    "firstByteTimeout",
-  ] as const),
-  ...(["engineWait", "onEngineAbort", "maxPause", "concurrency", "groupSize", "seed", "filter", "minGroup"] as const),
+  ...(["maxTurns", "maxSampledTokens", "maxContextTokens", "turnTimeout"] as const),
+  ...(["onEngineAbort", "maxPause", "concurrency", "groupSize", "seed", "filter", "minGroup"] as const),
   ...(["out", "fsync", "writeSamples"] as const),
 ] as const satisfies readonly SettingName[];
 
@@ -217,7 +207,7 @@ async function openGateway(
   const names = model === null ? null : await toolNames(model, onNotice);
   const bounds = {
     maxSessions: own.maxSessions,
-    idleMs: own.sessionIdle * 1000,
+    idleMs: milliseconds(own.sessionIdle),
     ...(names === null ? {} : { onTools: names.examine.bind(names) }),
   };
   const worlds = ofWorlds === null ? null : openWorlds(await readHostedEnvironment(ofWorlds, opened), bounds);
@@ -238,7 +228,7 @@ async function openGateway(
       sampling: samplingOf(settings),
       clientSampling: own.clientSampling,
       clientTemplate: own.clientTemplate,
-      idleMs: own.sessionIdle * 1000,
+      idleMs: milliseconds(own.sessionIdle),
       maxSessions: own.maxSessions,
       groups: prepared.groups.groups,
       modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
@@ -306,8 +296,8 @@ function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episo
   return {
     seedTurns: settings.seedTurns,
     limits: { maxTurns, maxSampledTokens, maxContextTokens },
-    turnTimeoutMs: turnTimeout * 1000,
-    engineAbort: { onAbort, maxPauseMs: maxPause * 1000 },
+    turnTimeoutMs: milliseconds(turnTimeout),
+    engineAbort: { onAbort, maxPauseMs: milliseconds(maxPause) },
   };
 }
 

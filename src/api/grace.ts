@@ -2,6 +2,7 @@
 // once. This file does not know what that work is.
 
 import { subscribeToAbort } from "../lib/deadline.ts";
+import { milliseconds } from "../parts/setting.ts";
 
 export type CloseOptions = {
   /** True to let work in flight finish first, for the time of `--grace`. @default true */
@@ -19,7 +20,7 @@ export function closeWithGrace(
   const cut = new AbortController();
   let closing: Promise<void> | null = null;
   const close = async (): Promise<void> => {
-    const timer = setTimeout(() => cut.abort(new Error("The time to finish is over.")), graceSeconds * 1000);
+    const timer = setTimeout(() => cut.abort(new Error("The time to finish is over.")), milliseconds(graceSeconds));
     let leave = (): void => undefined;
     try {
       const isCut = new Promise<void>((resolve) => (leave = subscribeToAbort(cut.signal, resolve)));

@@ -3,7 +3,7 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import { httpAddress } from "../lib/address.ts";
-import { readFlags, type Setting, section, text, whole } from "./setting.ts";
+import { readFlags, type Setting, section, text, whole } from "../parts/setting.ts";
 
 const localHost = "127.0.0.1";
 

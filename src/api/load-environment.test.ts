@@ -204,7 +204,7 @@ describe("a module with a fault is shown with its place:", () => {
     ["throws.mjs", /Cannot load environment "\.\/throws\.mjs": no database.*; correct the module/],
     ["throws-null.mjs", /Cannot load environment "\.\/throws-null\.mjs": null; correct the module/],
   ])("%s", async (name, message) => {
-    await expect(loadEnvironment(`./${name}`, { data: null, cwd: folder })).rejects.toThrow(message);
+    await expect(loadEnvironment(`./${name}`, { cwd: folder })).rejects.toThrow(message);
   });
 });
 

@@ -16,14 +16,23 @@ import {
   hasSplit,
   splitsText,
 } from "../core/index.ts";
-import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
-import { tau2Domains } from "../environments/tau2-bench/domains.ts";
-import type { Tau2Options } from "../environments/tau2-bench/index.ts";
+import type { RemoteSource } from "../environments/remote/index.ts";
+import type { LoadedEnvironment } from "../parts/environment.ts";
+import { optionsOf, refuseForeignOptions } from "../parts/part.ts";
+import { readFlags } from "../parts/setting.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/loop.ts";
-import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
+import type { AgentTaskSource } from "./agent-tasks.ts";
+import {
+  environmentNames,
+  type EnvironmentOptions,
+  environmentOptions,
+  environmentRows,
+  findEnvironment,
+} from "./environments.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import { checkPrototypes, guardGlobals, unguardGlobals } from "../lib/global-guard.ts";
+import { hideSecrets } from "../lib/hidden-parts.ts";
 import { meant, suggestion } from "../lib/nearest.ts";
 import { requireRegularSync } from "../system/regular-file.ts";
 
@@ -206,12 +215,10 @@ function placeOfFrame(error: unknown): string | null {
   return null;
 }
 
-/** An environment and the defaults of its rollouts. */
-export type LoadedEnvironment = {
-  readonly source: EnvironmentSource;
-  readonly defaultSplit: string;
-  readonly defaultTasks: string;
-};
+/** True if the tasks come from a file, so that programs run them without an environment of ours. */
+export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
+  return "lineOf" in source;
+}
 
 /** The split, if the environment has it. Throws a `ConfigurationError` that names the flag. */
 export function checkSplit(source: EnvironmentSource, split: string, flag = "--split"): string {
@@ -227,84 +234,18 @@ export function checkSplit(source: EnvironmentSource, split: string, flag = "--s
  */
 type Loaded = { readonly what: string; readonly file: string; readonly cwd: string };
 
-type LoaderOptions = {
-  readonly data: string | null;
-  /**
-   * The split that will be run, if known: some benchmarks have splits too large to be read
-   * needlessly.
-   */
-  readonly split: string | null;
-};
-type Loader = (options: LoaderOptions) => LoadedEnvironment | Promise<LoadedEnvironment>;
-
-const tauBench = "tau-bench/";
-const tau2Bench = "tau2-bench/";
-/** Suffix of a domain's name for its mode without a user. */
-const solo = "-solo";
-
-const builtIn: Readonly<Record<string, Loader>> = {
-  // Its tasks are generated, not collected: there are thousands, and a few are representative.
-  bookshop: async ({ data }) => {
-    if (data !== null) {
-      throw new ConfigurationError('Cannot use --data with "bookshop": it makes its tasks itself; leave --data out.');
-    }
-    const { bookshopSource } = await import("../environments/bookshop/index.ts");
-    return { source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" };
-  },
-  ...Object.fromEntries(tauBenchDomains.map((domain) => [`${tauBench}${domain}`, tauBenchLoader(domain)])),
-  ...Object.fromEntries(tau2Domains.map((domain) => [`${tau2Bench}${domain}`, tau2Loader(domain)])),
-  ...Object.fromEntries(
-    tau2Domains.map((domain) => [`${tau2Bench}${domain}${solo}`, tau2Loader(domain, { isSolo: true })]),
-  ),
-};
-
-function tau2Loader(domain: string, options: Tau2Options = {}): Loader {
-  return async ({ data, split }) => {
-    const folder = requireData(`${tau2Bench}${domain}`, data, "tau2-bench");
-    const { loadTau2Data, tau2Source } = await import("../environments/tau2-bench/index.ts");
-    const loaded = await loadTau2Data({ domain, folder });
-    return { source: await tau2Source(loaded, { ...options, split }), defaultSplit: "base", defaultTasks: "all" };
-  };
-}
-
-/** The data folder of a benchmark, which is not part of this package. */
-function requireData(env: string, data: string | null, benchmark: string): string {
-  if (data === null) {
-    throw new ConfigurationError(
-      `Cannot open "${env}": its tasks and tables are not part of this package; give --data <folder>, a ` +
-        `checkout of upstream's repository, or what "npx trainable-agents prepare ${benchmark} --to <folder>" made of one.`,
-    );
-  }
-  if (existsSync(data)) return data;
-  throw new ConfigurationError(
-    `Cannot open "${env}": there is no folder "${data}"; correct --data, or make one with: npx trainable-agents ` +
-      `prepare ${benchmark} --to <folder>`,
-  );
-}
-
-function tauBenchLoader(domain: string): Loader {
-  return async ({ data }) => {
-    const folder = requireData(`${tauBench}${domain}`, data, "tau-bench");
-    const { tauBenchSource } = await import("../environments/tau-bench/index.ts");
-    return { source: await tauBenchSource({ domain, folder }), defaultSplit: "test", defaultTasks: "all" };
-  };
-}
-
-export const environmentNames: readonly string[] = Object.keys(builtIn);
-
 /**
- * Loads a built-in environment or a module of the user. Throws a `ConfigurationError` that states
- * the valid values.
+ * Loads an environment of the registry, a module of the user or a file of tasks. Throws a
+ * `ConfigurationError` that states the valid values.
  */
 export async function loadEnvironment(
   env: string,
   options: {
-    readonly data: string | null;
     readonly cwd: string;
+    /** Options of environments; others are ignored. Default of each: that of the setting. */
+    readonly settings?: Partial<EnvironmentOptions>;
     /** The split that will be run. Default: unknown. */
     readonly split?: string | null;
-    /** Settings of a remote environment. Default: `defaultRemote`. */
-    readonly remote?: RemoteSettings;
     /** Variables of the process. Default: none. */
     readonly env?: Surroundings["env"];
     /** The environment as a value, in place of a name. Default: the name is used. */
@@ -313,55 +254,58 @@ export async function loadEnvironment(
     readonly limits?: WatchLimits;
     /**
      * Time limit for opening a remote environment once, counted from when there is room for it.
-     * Default: that of `defaultRemoteLimits`.
+     * Default: the protocol's own.
      */
     readonly openMs?: number;
   },
 ): Promise<LoadedEnvironment> {
-  if (options.parts?.env !== undefined) {
-    const source = checkedSource(options.parts.env, env);
-    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
-  }
-  const limits = options.limits ?? defaultTimeouts;
-  const remote = findRemote(env);
-  if (remote !== null) {
-    const { cwd, env: variables = {}, remote: settings = defaultRemote } = options;
-    const { envTasks } = settings;
-    const source = await remote.load(remote.address, {
-      ...settings,
+  const { cwd, limits = defaultTimeouts, split = null, openMs } = options;
+  if (options.parts?.env !== undefined) return withDefaults(checkedSource(options.parts.env, env));
+  const values = { ...readFlags(environmentOptions, {}), ...options.settings };
+  const found = findEnvironment(env);
+  const own = found?.row.options ?? {};
+  refuseForeignOptions(values, hideSecrets(env), { noun: "environment", flag: "--env", rows: environmentRows, own });
+  if (found !== null) {
+    const { openSource } = await found.row.load();
+    return openSource({
+      name: env,
+      rest: found.rest,
+      options: optionsOf(own, values),
+      split,
       cwd,
-      variables,
-      envTasks: envTasks === null || envTasks.startsWith("seeds:") ? envTasks : resolve(cwd, envTasks),
+      variables: options.env ?? {},
       limits: {
         callMs: limits.environmentMs,
         gradeMs: limits.graderMs,
-        ...(options.openMs === undefined ? {} : { openMs: options.openMs }),
+        ...(openMs === undefined ? {} : { openMs }),
       },
       importDefault: (file, what) => importDefault(file, { cwd, what, flag: "--env-tasks" }),
     });
-    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
   }
-  const data = options.data === null ? null : resolve(options.cwd, options.data);
-  // The benchmark refuses a domain that is not built in, because it knows which domains are.
-  const unbuilt = env.startsWith(tauBench)
-    ? tauBenchLoader(env.slice(tauBench.length))
-    : env.startsWith(tau2Bench)
-      ? tau2Loader(env.slice(tau2Bench.length))
-      : undefined;
-  const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
-  if (load !== undefined) return load({ data, split: options.split ?? null });
   if (env.endsWith(".jsonl")) {
     const { agentTaskSource } = await import("./agent-tasks.ts");
-    const source = await agentTaskSource(resolve(options.cwd, env));
-    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+    return withDefaults(await agentTaskSource(resolve(cwd, env)));
   }
-  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd, limits);
+  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return withDefaults(await loadModule(env, cwd, limits));
   const near = suggestion(env, environmentNames);
+  const remote = Object.entries(environmentRows).flatMap(([name, { type }]) => (type === "remote" ? [name] : []));
   throw new ConfigurationError(
     near === null
-      ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remoteSchemes.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
+      ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remote.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
       : `Cannot find environment "${env}": ${near} A module of yours is named by its path, like ./my-env.ts.`,
   );
+}
+
+function withDefaults(source: EnvironmentSource): LoadedEnvironment {
+  return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+}
+
+/**
+ * Ends resources that the service of a remote source keeps besides its sessions. Never rejects,
+ * because the run is already done.
+ */
+export async function closeRemote(source: Partial<RemoteSource>): Promise<void> {
+  if (source.boundsOpening === true) await source.close?.().catch(() => undefined);
 }
 
 /**
@@ -405,7 +349,7 @@ async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>
   }
 }
 
-async function loadModule(env: string, cwd: string, limits: WatchLimits): Promise<LoadedEnvironment> {
+async function loadModule(env: string, cwd: string, limits: WatchLimits): Promise<EnvironmentSource> {
   startWatch(env, limits);
   const made = await importDefault(env, { cwd, what: "environment", flag: "--env" });
   const loaded = { what: "environment", file: resolve(cwd, env), cwd };
@@ -414,7 +358,7 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   unguardGlobals();
   const source = checkedSource(watchedSource(exported, limits), env);
   keepGlobals();
-  return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+  return source;
 }
 
 /**

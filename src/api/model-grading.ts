@@ -27,6 +27,7 @@ import { importDefault } from "./load-environment.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
+import { milliseconds } from "../parts/setting.ts";
 
 export type GradingContext = Surroundings & {
   readonly redact: (text: string) => string;
@@ -171,7 +172,7 @@ async function chooseJudge(
     model,
     variables,
     prices: pricesOf(settings, cwd),
-    timeoutMs: gradingTimeout * 1000,
+    timeoutMs: milliseconds(gradingTimeout),
     maxConcurrency: concurrencyBounds(concurrency).ceiling,
     ...ratesOf(settings, context),
     // Some models have a fixed temperature and refuse requests that set it.

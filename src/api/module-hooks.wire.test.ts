@@ -58,7 +58,7 @@ async function load(type: string | null, names: readonly string[], { isInstalled
     import { loadEnvironment } from ${JSON.stringify(new URL("../../dist/api/load-environment.js", import.meta.url).href)};
     const loaded = {};
     for (const env of ${JSON.stringify(names)}) {
-      loaded[env] = await loadEnvironment("./" + env, { data: null, cwd: process.cwd() })
+      loaded[env] = await loadEnvironment("./" + env, { cwd: process.cwd() })
         .then(({ source }) => source.name, ({ message }) => message);
     }
     process.stdout.write(JSON.stringify(loaded));`;

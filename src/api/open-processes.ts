@@ -17,7 +17,7 @@ import type { OpenedRun } from "./open-run.ts";
 import type { PreparedRollout, PrepareOptions } from "./prepare-rollout.ts";
 import type { Sharing } from "./processes.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { milliseconds, keyOf } from "../parts/setting.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import type { WorkerSettings } from "./worker-run.ts";
 
@@ -59,7 +59,7 @@ export async function openProcesses({
   const whole = async (episode: Episode) => ({ episode, result: await prepared.rowsOf(episode) });
   const { ceiling } = concurrencyBounds(given.concurrency);
   const capacity = Math.ceil(ceiling / processes);
-  const leaseMs = Math.max(3, given.queueLease) * 1000;
+  const leaseMs = milliseconds(Math.max(3, given.queueLease));
   const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
   /** Every process reports problems of the run itself; each is shown once. */
   const warned = new Set<string>();

@@ -1,10 +1,28 @@
 // Connects to the servers of a rollout, and checks that each answers and serves the model.
 
-import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { createGuardedEngine } from "../engines/guarded/index.ts";
-import { type ConnectedEngine, type EngineParts, here } from "./connected-engine.ts";
-import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
-import { defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
+import { AttributedError, ConfigurationError, type Engine } from "../core/index.ts";
+import { type CircuitStatus, createGuardedEngine } from "../engines/guarded/index.ts";
+import { defaultEngineWait } from "../engines/server-options.ts";
+import type { ConnectedEngine, ServerEngine, ServerOptions } from "../parts/engine.ts";
+import { milliseconds } from "../parts/setting.ts";
+import type { ChosenModel } from "./choose-model.ts";
+import { checkServerModel, untilServerIsReady } from "./first-contact.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+
+/** Parts that a connected engine is built from. */
+export type EngineParts = {
+  readonly settings: RolloutSettings;
+  /** An engine given as a value, which its owner closes; `null` if the settings name one. */
+  readonly own: Engine | null;
+  /** One for each server. */
+  readonly servers: readonly ServerOptions[];
+  readonly model: ChosenModel;
+  readonly cwd: string;
+  readonly cancel: AbortSignal;
+  /** Called when the first contact with a server has to wait. */
+  readonly onNotice: (message: string) => void;
+  readonly onCircuit: (change: CircuitStatus) => void;
+};
 
 /** Every server must answer: later, the absence of a mistyped address would never be noticed. */
 export async function openServers(
@@ -20,12 +38,13 @@ export async function openServers(
   }
   const engine = createGuardedEngine(engines, { maxWaitMs: maxWaitMs(parts.settings), onChange: parts.onCircuit });
   const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
-  return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };
+  const address = engines.map((one) => one.address).join(", ");
+  return { engine, address, weightVersion, close: () => engine.close() };
 }
 
 /** Longest time that a call waits while no server accepts requests. */
 function maxWaitMs({ engineWait }: RolloutSettings): number {
-  return (engineWait ?? defaultEngineWait) * 1000;
+  return milliseconds(engineWait ?? defaultEngineWait);
 }
 
 /** Rejects with a `ConfigurationError` when the server does not answer, or serves another model. */
@@ -39,7 +58,7 @@ export async function openServer(engine: ServerEngine, product: string, parts: E
       await checkServerModel(engine, { ...model, maxContextTokens, sampling, signal });
       return engine.weightVersion({ signal });
     });
-    return { ...here(engine), address: engine.address, weightVersion };
+    return { engine, address: engine.address, weightVersion, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;

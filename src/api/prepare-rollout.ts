@@ -9,28 +9,25 @@ import {
   type SamplingParams,
   type UserSource,
 } from "../core/index.ts";
-import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/loop.ts";
+import { episodeSamples, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/loop.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { addressesOf } from "./addresses.ts";
 import type { ApiModel } from "../chat-models/index.ts";
-import { checkBudget } from "./budget.ts";
-import { checkMetrics } from "./watch-run.ts";
+import type { LoadedEnvironment } from "../parts/environment.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { isTaskFile } from "./agent-tasks.ts";
-import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
+import { checkSplit, closeRemote, isTaskFile, loadEnvironment } from "./load-environment.ts";
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
-import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
+import { type ChosenModel, chooseModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
 import { chooseGrading, gradingOfEvaluation, missingJudge } from "./choose-graders.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
-import { faultPolicyOf, withFaultPolicy } from "./fault-policy.ts";
 import { areOwnServers } from "./choose-engine.ts";
 import { type Preset, findPreset } from "./presets.ts";
-import { closeRemote } from "./remote-environments.ts";
 import type { checkChatModel } from "./first-contact.ts";
 import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
+import { milliseconds } from "../parts/setting.ts";
 
 export type ConnectOptions = PolicyOptions & {
   /** Address of a server other than that of the settings, with the same model. */
@@ -99,8 +96,9 @@ export async function prepareRollout(
   context: Surroundings,
   { resumes = false, groups = "planned" }: PrepareOptions = {},
 ): Promise<PreparedRollout> {
-  checkBudget(requested, context.cwd);
-  checkMetrics(requested);
+  const { prices, maxCost, metrics, metricsAuthorizationEnv } = requested;
+  if ((prices ?? maxCost) !== null) (await import("./budget.ts")).checkBudget(requested, context.cwd);
+  if ((metrics ?? metricsAuthorizationEnv) !== null) (await import("./watch-run.ts")).checkMetrics(requested);
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(
@@ -115,13 +113,15 @@ export async function prepareRollout(
   // A killed process may have left programs that still run and sample although their results are
   // lost.
   if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
-  const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
+  const limits = {
+    environmentMs: milliseconds(requested.environmentTimeout),
+    graderMs: milliseconds(requested.gradingTimeout),
+  };
   const loaded = await loadEnvironment(requested.env, {
-    data: requested.data,
+    settings: requested,
     split: requested.split,
-    remote: requested,
     limits,
-    openMs: requested.openTimeout * 1000,
+    openMs: milliseconds(requested.openTimeout),
     ...context,
   });
   const close = async (): Promise<void> => {
@@ -184,7 +184,9 @@ async function prepareWith(
     );
   }
   const hasTokens = policy.engine !== null && policy.engine !== "none";
-  const model = hasTokens ? await chooseModel(withShippedModel(given), context.cwd) : null;
+  const namesModel = given.model !== null || given.engine === "embedded";
+  const named = namesModel ? (await import("./model-path.ts")).withShippedModel(given) : given;
+  const model = hasTokens ? await chooseModel(named, context.cwd) : null;
   const settings: RolloutSettings = {
     ...given,
     split,
@@ -197,7 +199,8 @@ async function prepareWith(
   const sampling = samplingOf(settings);
   const data = given.data === null ? null : resolve(context.cwd, given.data);
   const faultPolicy = { policy: settings.faultPolicy, environment, data };
-  const applyFaults = faultPolicyOf(faultPolicy);
+  const faults = faultPolicy.policy === "keep" ? null : await import("./fault-policy.ts");
+  const applyFaults = faults?.faultPolicyOf(faultPolicy) ?? ((_, result) => Promise.resolve(result));
   const examined = new Set<string>();
   const plan: RolloutPlan = {
     taskset,
@@ -231,7 +234,7 @@ async function prepareWith(
     user,
     preset,
     rowsOf: (episode) => applyFaults(episode, episodeSamples(episode)),
-    rank: grading === null ? null : groupRanking(grading),
+    rank: grading === null ? null : (await import("../rollout/rank-group.ts")).groupRanking(grading),
     redact,
     connect: async (cancel, journal, { url, ...options } = {}) => {
       const notice = missingJudge(grading, environment, plan);
@@ -243,12 +246,12 @@ async function prepareWith(
         await Promise.all(served.map((one) => checkChatModel(one, cancel)));
       }
       const at = url === undefined ? policy : await choosePolicy(settingsAt(url, given), context, hasPrograms);
-      const named = model === null || names === null ? model : { ...model, renderer: names.watched() };
-      const parts = { settings, environment, user, strategy, model: named, grading, preset, redact };
+      const shown = model === null || names === null ? model : { ...model, renderer: names.watched() };
+      const parts = { settings, environment, user, strategy, model: shown, grading, preset, redact };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
-      const runEpisode = withFaultPolicy(resumableRunner(connected.runEpisode, journal), faultPolicy);
-      return { ...connected, runEpisode };
+      const runEpisode = resumableRunner(connected.runEpisode, journal);
+      return { ...connected, runEpisode: faults?.withFaultPolicy(runEpisode, faultPolicy) ?? runEpisode };
     },
   };
 }

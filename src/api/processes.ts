@@ -4,8 +4,9 @@ import { availableParallelism } from "node:os";
 import { ConfigurationError } from "../core/index.ts";
 import type { NatsConnectOptions } from "../queue/nats/index.ts";
 import { chooseQueue } from "./choose-queue.ts";
+import { engineRow } from "./engines.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
 /** Least numbers of episodes, in total and concurrent, for which starting another process pays off. */
@@ -22,7 +23,8 @@ export function processesOf(
   episodes: number,
 ): number {
   if (processes !== "auto") return processes;
-  if (engine === "embedded" || engine === "llama-cpp") return 1;
+  const row = engineRow(engine);
+  if (row?.type === "local" && row.samplesHere) return 1;
   const { ceiling } = concurrencyBounds(concurrency);
   const busy = Math.min(Math.floor(episodes / leastEpisodes), Math.floor(ceiling / leastAtOnce));
   // The coordinator needs a core of its own: on two cores, two workers are slower than a single

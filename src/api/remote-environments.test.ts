@@ -5,7 +5,6 @@ import { afterAll, describe, expect, it } from "vitest";
 import { fakeOpenEnv } from "../environments/remote/openenv/fake-server.test-helper.ts";
 import { fakeOrs } from "../environments/remote/ors/fake-server.test-helper.ts";
 import { loadEnvironment } from "./load-environment.ts";
-import { defaultRemote } from "./remote-environments.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "remote-"));
 const lines = [
@@ -22,7 +21,7 @@ afterAll(async () => {
 });
 
 const load = (env: string, envTasks: string | null = null, variables: Record<string, string> = {}) =>
-  loadEnvironment(env, { data: null, cwd, remote: { ...defaultRemote, envTasks }, env: variables });
+  loadEnvironment(env, { cwd, settings: { envTasks }, env: variables });
 
 describe("loadEnvironment() of an OpenEnv server", () => {
   const address = `openenv:${openEnv.url}`;
@@ -81,7 +80,7 @@ describe("loadEnvironment() of an ORS server", () => {
 
   it.each<[string, string | null, string]>([
     ["/nope", null, "it serves sums, lamp"],
-    ["", "seeds:1", "the server has its tasks itself"],
+    ["", "seeds:1", 'Cannot use --env-tasks with environment "ors:'],
     ["?secrets_env=ORS_KEY", null, "variable ORS_KEY is not set"],
   ])("refuses %j with tasks %j", async (suffix, tasks, reason) => {
     await expect(load(`ors:${ors.url}${suffix}`, tasks)).rejects.toThrow(reason);

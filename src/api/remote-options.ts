@@ -4,34 +4,25 @@
 // server: it is sent with every request and never recorded.
 
 import { ConfigurationError } from "../core/index.ts";
-import type { RemoteLimits } from "../environments/remote/index.ts";
-import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
+import type { accessOptions, mcpOptions, taskOptions } from "../environments/remote/options.ts";
+import type { RemoteSource } from "../environments/remote/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
 import { isSecretName } from "../lib/hidden-parts.ts";
 import { suggestion } from "../lib/nearest.ts";
+import type { EnvironmentContext, LoadedEnvironment } from "../parts/environment.ts";
+import type { SettingValues } from "../parts/setting.ts";
 
-/** Options of a remote environment that are not in its address. */
-export type RemoteContext = {
-  readonly cwd: string;
-  readonly variables: Readonly<Record<string, string | undefined>>;
-  /**
-   * File with the tasks, as an absolute path, or `seeds:` and a range; `null` if the service has
-   * tasks of its own, or the user forgot them.
-   */
-  readonly envTasks: string | null;
-  /** Variable with the key that is sent to the service; `null` if none is sent. */
-  readonly envApiKeyEnv: string | null;
-  /**
-   * Variable with the value of the `Authorization` header, in place of a key; `null` if none is
-   * sent.
-   */
-  readonly envAuthorizationEnv: string | null;
-  readonly mcpElicitation: ElicitationPolicy;
-  readonly mcpWarm: number;
-  readonly limits: Partial<RemoteLimits>;
-  /** The default export of a module that a task file names; paths are absolute. */
-  importDefault(file: string, what: string): Promise<unknown>;
-};
+type Options = SettingValues<typeof accessOptions & typeof taskOptions & typeof mcpOptions>;
+
+/** Context of a remote environment: `rest` is its address, `options` those that are not in it. */
+export type RemoteContext<More extends keyof Options = never> = EnvironmentContext<
+  Pick<Options, "envApiKeyEnv" | "envAuthorizationEnv" | More>
+>;
+
+/** A remote environment with the defaults of its rollouts. */
+export function loadedRemote(source: RemoteSource): LoadedEnvironment {
+  return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+}
 
 export type RemoteAddress = {
   readonly origin: string;

@@ -12,15 +12,16 @@ import {
 } from "../environments/remote/openenv/index.ts";
 import { orsService } from "../environments/remote/ors/index.ts";
 import {
-  type RemoteSource,
   remoteSource,
   type RewardRule,
   rewardRules,
   type UnrewardedRule,
   unrewardedRules,
 } from "../environments/remote/index.ts";
-import { type RemoteAddress, type RemoteContext, readRemoteAddress } from "./remote-options.ts";
-import { type Access, readAccess } from "./secrets.ts";
+import { loadedRemote, type RemoteAddress, type RemoteContext, readRemoteAddress } from "./remote-options.ts";
+import type { Access } from "../parts/engine.ts";
+import type { LoadedEnvironment } from "../parts/environment.ts";
+import { readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { setOwn } from "../lib/counts.ts";
@@ -29,9 +30,9 @@ import { setOwn } from "../lib/counts.ts";
 const shared = ["reward", "capacity", "deterministic", "unrewarded"];
 
 /** Throws a `ConfigurationError` for an address, a task or a server that cannot be used. */
-export async function loadOpenEnv(address: string, context: RemoteContext): Promise<RemoteSource> {
+export async function openOpenEnv(context: RemoteContext<"envTasks">): Promise<LoadedEnvironment> {
   const known = [...shared, "text", "exceptions", "environment"];
-  const read = readRemoteAddress(address, { what: "OpenEnv server", known });
+  const read = readRemoteAddress(context.rest, { what: "OpenEnv server", known });
   const [field, environment] = [read.text("text"), read.text("environment")];
   const exceptions = read.choice("exceptions", ["fault", "observation"]);
   const { apiKey: token, authorization } = accessOf(context);
@@ -49,11 +50,14 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
       deterministic: read.flag("deterministic") ?? false,
     }),
   );
-  return remoteSource(service, { limits: context.limits });
+  return loadedRemote(remoteSource(service, { limits: context.limits }));
 }
 
 /** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null` if the server has its own tasks. */
-async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
+async function openEnvTasks({
+  options: { envTasks },
+  cwd,
+}: RemoteContext<"envTasks">): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
   const remedy =
     "give --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with a task in each line";
   if (envTasks === null) return null;
@@ -98,13 +102,8 @@ function readTaskLine(line: string, number: number): z.infer<typeof taskLine> {
 }
 
 /** Throws a `ConfigurationError` for an address or a server that cannot be used. */
-export async function loadOrs(address: string, context: RemoteContext): Promise<RemoteSource> {
-  const read = readRemoteAddress(address, { what: "ORS server", known: [...shared, "secrets_env"] });
-  if (context.envTasks !== null) {
-    throw new ConfigurationError(
-      "Cannot use --env-tasks with ors: the server has its tasks itself; leave --env-tasks out.",
-    );
-  }
+export async function openOrs(context: RemoteContext): Promise<LoadedEnvironment> {
+  const read = readRemoteAddress(context.rest, { what: "ORS server", known: [...shared, "secrets_env"] });
   const { apiKey, authorization } = accessOf(context);
   const environment = /\/([^/]+)$/.exec(read.path)?.[1];
   const path = environment === undefined ? "" : read.path.slice(0, -environment.length - 1);
@@ -121,7 +120,7 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
       deterministic: read.flag("deterministic") ?? false,
     }),
   );
-  return remoteSource(service, { limits: context.limits });
+  return loadedRemote(remoteSource(service, { limits: context.limits }));
 }
 
 function rewardsOf(read: RemoteAddress): { readonly reward?: RewardRule; readonly unrewarded?: UnrewardedRule } {
@@ -130,7 +129,7 @@ function rewardsOf(read: RemoteAddress): { readonly reward?: RewardRule; readonl
 }
 
 function accessOf(context: RemoteContext): Access {
-  return readAccess("env", context, context.variables);
+  return readAccess("env", context.options, context.variables);
 }
 
 function variable(name: string, { variables }: RemoteContext): string {

@@ -6,6 +6,7 @@ import { parseBaseUrl, showAddress } from "../http/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
 import type { PolicyRequest } from "../service/index.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
+import { engineRow } from "./engines.ts";
 import type { PreparedRollout } from "./prepare-rollout.ts";
 
 /** Most addresses that requests of one service may name; more are a mistake. */
@@ -50,8 +51,7 @@ export function createEngines(
   return {
     connect,
     runner({ engineUrl, sampling }: PolicyRequest): RunEpisode {
-      const needsNoServer = settings.engine !== null && ["expert", "embedded", "llama-cpp"].includes(settings.engine);
-      if (engineUrl !== null && needsNoServer) {
+      if (engineUrl !== null && engineRow(settings.engine)?.type === "local") {
         throw new ConfigurationError(
           `Cannot use the engine of the request: this service runs engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
         );

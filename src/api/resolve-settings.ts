@@ -7,7 +7,7 @@ import { hideSecrets, isHidden } from "../lib/hidden-parts.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { type RolloutSettings, rolloutSettings, type SettingName, settingNames } from "./rollout-settings.ts";
-import { keyOf, readValue, type Setting } from "./setting.ts";
+import { keyOf, readValue, type Setting } from "../parts/setting.ts";
 
 export type ConfigFile = {
   /** The path that the user gave. */
@@ -59,11 +59,8 @@ function refuseHidden(name: SettingName, value: unknown, where: string): void {
  */
 function inMode(settings: RolloutSettings): RolloutSettings {
   const { env, solo } = settings;
-  if (!solo || env.endsWith("-solo")) return settings;
-  if (env.startsWith("tau2-bench/")) return { ...settings, env: `${env}-solo` };
-  throw new ConfigurationError(
-    `Cannot run "${env}" with --solo: an environment of tau2-bench alone has that mode; leave --solo out.`,
-  );
+  const isOther = solo && env.startsWith("tau2-bench/") && !env.endsWith("-solo");
+  return isOther ? { ...settings, env: `${env}-solo` } : settings;
 }
 
 /** One entry for each of the settings, named as in a configuration file. */

@@ -6,8 +6,10 @@ import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
 import { queueSettings } from "./choose-queue.ts";
+import { environmentNames, environmentOptions, environmentRows } from "./environments.ts";
+import { engineNames, engineOptions, engineRows, localEngines, type RegisteredEngine } from "./engines.ts";
 import {
-  address,
+  alternatives,
   chatAddress,
   choice,
   custom,
@@ -27,7 +29,8 @@ import {
   type Traits,
   variable,
   whole,
-} from "./setting.ts";
+} from "../parts/setting.ts";
+import { userOptions, userRows } from "../users/on-demand.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { jsonOf } from "../lib/text.ts";
 
@@ -121,8 +124,17 @@ const concurrency = z
   )
   .refine((value) => readBounds(value) !== null);
 
-/** Time in seconds. */
-export const defaultEngineWait = 300;
+/** An engine of the registry; "own": one that a program gives as a value; "none": outside programs call their own. */
+export type EngineName = RegisteredEngine | "none" | "own";
+
+const selectableUsers = Object.keys(userRows).filter((name) => userRows[name]!.runsWith !== "named");
+
+const formsOf = (place: "local" | "remote"): string =>
+  Object.values(environmentRows)
+    .flatMap(({ type, form }) => ((type === "remote") === (place === "remote") ? [form] : []))
+    .join(", ");
+
+const servers = engineNames.filter((name) => engineRows[name].type === "server");
 
 /** Settings for keeping groups and for the number of groups to run. */
 export const groupSettings = section("Groups", {
@@ -165,30 +177,13 @@ const common: Partial<Traits> = { isCommon: true };
 export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
-      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>), or a file of tasks for --agent-command (tasks.jsonl)",
-      { ...common, holds: "address" },
+      `environment: ${formsOf("local")}, a module whose default export is one (./my-env.ts), the address of a remote one (${formsOf("remote")}), or a file of tasks for --agent-command (tasks.jsonl)`,
+      { ...common, holds: "address", suggested: environmentNames },
     ),
-    data: folder.help(
-      'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
-      { ...free, ...common },
-    ),
-    envTasks: file.help(
-      "JSON lines with the tasks of a remote environment that has none of its own (mcp:, openenv:), or seeds:<number> (openenv:)",
-    ),
-    envApiKeyEnv: variable.help("environment variable with the key that is sent to a remote environment"),
-    envAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that a remote environment is sent, in place of a key, like "Basic <base64>"',
-    ),
-    mcpElicitation: choice("<policy>", "decline", "accept-defaults").help(
-      "what an MCP server is answered that asks for input: no, or the defaults of its form",
-    ),
-    mcpWarm: whole(2, { min: 0, max: 1000 }).help(
-      "processes of an MCP server that are started before an episode needs one",
-    ),
+  }),
+  ...environmentOptions,
+  ...section("Tasks", {
     split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
-    solo: flag.help(
-      "tau2-bench without a user: the agent has the tools of both sides and works from a ticket; the same as -solo behind the environment's name",
-    ),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
       common,
@@ -200,36 +195,17 @@ export const rolloutSettings = {
   }),
   ...groupSettings,
   ...section("The policy", {
-    engine: custom<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "none" | "own" | null>("<name>", {
+    engine: custom<EngineName | null>("<name>", {
       default: null,
-      expected: "sglang, vllm, llama-cpp, embedded, expert or none",
-      schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "none", "own"]).nullable(),
+      expected: alternatives([...engineNames, "none"]),
+      schema: z.enum([...engineNames, "none", "own"]).nullable(),
     }).help(
-      "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, expert: a script for the bookshop and tau2-bench/telecom, or none: outside programs call models of their own; the last four need no server (default: sglang when a server or a model is named)",
-      common,
+      `${servers.join(", ")}, ${localEngines.join(", ")}, or none: outside programs call models of their own; those after ${servers.at(-1)} need no server (default: sglang when a server or a model is named)`,
+      { ...common, suggested: [...engineNames, "none"] },
     ),
-    gguf: text("<file>", "the path of a GGUF file").help(
-      "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
-    ),
-    url: address("an address like http://127.0.0.1:30000, or several with commas between them").help(
-      "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
-      common,
-    ),
-    host: text("<name>", "a host name").help("instead of --url: host of the server (default: 127.0.0.1)", free),
-    port: whole(null, { min: 1, max: 65_535 }).help(
-      "instead of --url: port of the server (default: 30000; vLLM: 8000)",
-      free,
-    ),
-    apiKeyEnv: variable.help("environment variable with the key of the server"),
-    engineAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that the server is sent, in place of a key, like "Basic <base64>"',
-    ),
-    logprobsMode: choice("<mode>", "raw", "processed").help(
-      "how a vLLM server was started: raw, or processed (--logprobs-mode processed_logprobs)",
-    ),
-    endpoint: choice("<name>", "auto", "generate", "completions").help(
-      "where a vLLM server samples: generate (/inference/v1/generate), completions (/v1/completions), or auto: the first where the server has it enabled",
-    ),
+  }),
+  ...engineOptions,
+  ...section("The policy", {
     model: folder.help(
       "folder with the tokenizer and chat template of the served model (readable: that of the demonstrations)",
       common,
@@ -285,6 +261,7 @@ export const rolloutSettings = {
     agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed", free),
     strategy: named("a strategy", "tool-calling").help(
       "how a turn is prompted and read: tool-calling, act, react, few-shot",
+      { suggested: ["tool-calling", "act", "react", "few-shot"] },
     ),
     calls: choice("<how many>", "one", "several").help(
       "calls of a turn that are carried out: the first one, or all in order; with several, our instruction to call one tool a turn is left out",
@@ -309,7 +286,6 @@ export const rolloutSettings = {
     }).help(
       "keep the experts that a mixture-of-experts model on SGLang chooses (--enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
     ),
-    expertNoise: number("<p>", 0.1, { min: 0, max: 1 }).help("how often the expert errs at a turn"),
   }),
   ...section("Sampling", {
     temperature: number("<t>", 1, { min: 0 }).help("0 is greedy", common),
@@ -331,31 +307,12 @@ export const rolloutSettings = {
   }),
   ...section("The user", {
     user: named("a user").help(
-      "agenda, llm, react, verify, reflection, human, scripted, task, or rules: of tau2-bench/telecom (default: the first that the environment lists)",
-    ),
-    userModel: named("a model").help(
-      "model of the simulated user: provider/model, or its name on the server of --user-url",
-      common,
-    ),
-    userUrl: chatAddress.help("OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1"),
-    userApiKeyEnv: variable.help(
-      "environment variable with the key of that server or provider (default: the provider's usual one)",
-    ),
-    userAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
-    ),
-    userLines: file.help("what the scripted user says, one line each"),
-    userPrompts: choice("<source>", "data", "own").help(
-      "prompts of simulated users: those of the data folder where it has some, or our own",
-    ),
-    userCompat: choice("<which>", "sane", "upstream").help(
-      "upstream: model users keep the quirks of the tau-bench reference, for comparison with it",
+      `${selectableUsers.join(", ")}, or rules: of tau2-bench/telecom (default: the first that the environment lists)`,
+      { suggested: [...selectableUsers, "rules"] },
     ),
     recordUsers: file.help("write every exchange with the user to a new file, as JSON lines", free),
-    replayUsers: file.help(
-      "replay the users of such a file, without a model; tasks, trials and seed must be those of the recording",
-    ),
   }),
+  ...userOptions,
   ...section("Grading", {
     rubric: file.help(
       "a model scores each episode by a rubric: a module whose default export is one, or a JSON file (default: what the environment is defined with)",
@@ -388,15 +345,6 @@ export const rolloutSettings = {
       "characters of a tool's result that the policy reads; longer ones are cut with a note",
     ),
     turnTimeout: seconds(600).help("of one engine call", free),
-    connectTimeout: seconds(10).help("of a connection to the engine's server", free),
-    firstByteTimeout: seconds().help(
-      "of the beginning of a reply of the engine (default: that of the whole call)",
-      free,
-    ),
-    engineWait: seconds().help(
-      `how long a turn, and the first contact, waits for an engine's server that takes no requests (default: ${defaultEngineWait}; unless given, the first contact does not wait for one that cannot be reached)`,
-      free,
-    ),
     onEngineAbort: choice("<what>", "continue", "restart", "end").help(
       "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
     ),

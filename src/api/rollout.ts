@@ -9,11 +9,11 @@ import { slimeRowLine, toSlimeRow } from "../export/trainers.ts";
 import { hideSecrets } from "../lib/hidden-parts.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { Opened } from "../lib/opened.ts";
+import { milliseconds } from "../parts/setting.ts";
 import type { Coordinator } from "../rollout/index.ts";
 import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/loop.ts";
 import { createRoutedExpertsFile, runFiles } from "../store/writing.ts";
 import { templateKwargsOf } from "./choose-model.ts";
-import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -24,7 +24,7 @@ import { settingsRecord } from "./resolve-settings.ts";
 import { openRun } from "./open-run.ts";
 import type { RunToResume } from "./run-to-resume.ts";
 import type { TracedPolicy } from "../telemetry/index.ts";
-import { type RunWatch, watchRun } from "./watch-run.ts";
+import type { RunWatch } from "./watch-run.ts";
 
 /** Events of a rollout, in order. They contain no secrets. */
 export type RolloutEvent =
@@ -171,7 +171,7 @@ async function runPrepared(
   const planned = (settings.groups ?? plan.taskIndexes.length) * plan.groupSize;
   const sharing = chooseSharing(settings, surroundings, planned);
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
-  const patience = { waitMs: settings.diskWait * 1000 };
+  const patience = { waitMs: milliseconds(settings.diskWait) };
   const run = await openRun({
     place,
     resume,
@@ -191,7 +191,8 @@ async function runPrepared(
   };
   // No episode runs yet that could be finished, so both signals stop the start.
   const stop = AbortSignal.any([drain, signal]);
-  const budget = createBudget(settings.maxCost, onNotice);
+  const { maxCost } = settings;
+  const budget = maxCost === null ? null : (await import("./budget.ts")).createBudget(maxCost, onNotice);
   const expertsFile = createRoutedExpertsFile(place, store.disk);
   opened.add(() => expertsFile.close());
   const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
@@ -241,19 +242,24 @@ async function runPrepared(
       opened.add(subscribeToAbort(signal, () => void coordinator.stop()));
     }
     const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
-    const watched = await watchRun(settings, unwatched, {
-      folder: place,
-      onNotice,
-      log,
-      variables: surroundings.env,
-      metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
-      policy: tracedPolicy(settings),
-      run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
-    });
+    const isWatched = settings.logJson || settings.metrics !== null;
+    const watched = isWatched
+      ? await (
+          await import("./watch-run.ts")
+        ).watchRun(settings, unwatched, {
+          folder: place,
+          onNotice,
+          log,
+          variables: surroundings.env,
+          metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
+          policy: tracedPolicy(settings),
+          run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
+        })
+      : null;
     watch = watched;
     const parts = {
-      runEpisode: watched.runEpisode,
-      store: watched.store,
+      runEpisode: (watched ?? unwatched).runEpisode,
+      store: (watched ?? unwatched).store,
       rank: prepared.rank,
       unfinished: workers === null ? undefined : () => workers.unfinished,
       exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
@@ -263,22 +269,22 @@ async function runPrepared(
     try {
       totals = await runRollout(plan, parts, {
         ...prepared.groups,
-        drain: AbortSignal.any([drain, budget.signal]),
+        drain: AbortSignal.any([drain, ...(budget === null ? [] : [budget.signal])]),
         signal,
         concurrency: concurrencyOf(settings.concurrency, connected.engine),
         onProgress: (current) => {
           report = () => onEvent({ type: "progress", totals: current });
-          watched.progress(current);
-          budget.check(current);
+          watched?.progress(current);
+          budget?.check(current);
           onEvent({ type: "progress", totals: current });
         },
       });
     } finally {
       await workers?.close();
-      await watched.close();
+      await watched?.close();
     }
     onEvent({ type: "run-end", totals });
-    const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
+    const status = stop.aborted || budget?.signal.aborted === true ? "interrupted" : "done";
     if (status === "done" && existsSync(join(place, runFiles.shards))) {
       await (await import("../store/index.ts")).cleanShards(place);
     }
@@ -294,19 +300,10 @@ async function runPrepared(
 }
 
 /** Attributes of the policy under the names that trace viewers know. */
-function tracedPolicy({
-  agentModel,
-  model,
-  gguf,
-  engine,
-  temperature,
-  topP,
-  maxNewTokens,
-}: RolloutSettings): TracedPolicy {
+function tracedPolicy({ agentModel, model, engine, temperature, topP, maxNewTokens }: RolloutSettings): TracedPolicy {
   const [provider, ...rest] = (agentModel ?? "").split("/");
-  const served = model ?? gguf;
   return {
-    model: agentModel ?? (served === null ? null : basename(served)),
+    model: agentModel ?? (model === null ? null : basename(model)),
     provider: agentModel === null ? engine : rest.length > 0 ? (provider ?? null) : "openai",
     sampling: { temperature, topP, maxNewTokens },
   };

@@ -18,7 +18,7 @@ import {
   settingNames,
   settingOfKey,
 } from "./rollout-settings.ts";
-import { keyOf } from "./setting.ts";
+import { keyOf } from "../parts/setting.ts";
 
 export type RunToResume = {
   /** The path that the user gave. */

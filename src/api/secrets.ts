@@ -4,7 +4,8 @@ import { ConfigurationError } from "../core/index.ts";
 import { createRedactor } from "../http/redactor.ts";
 import { secretsInText } from "../lib/hidden-parts.ts";
 import { parseNatsAddress } from "../queue/nats/nats-address.ts";
-import { keyOf } from "./setting.ts";
+import type { Access } from "../parts/engine.ts";
+import { keyOf } from "../parts/setting.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -45,9 +46,6 @@ const accessNames = {
 /** Parts of a run that have a server. */
 export type AccessPart = keyof typeof accessNames;
 type AccessSetting<Part extends AccessPart> = (typeof accessNames)[Part]["key" | "authorization"];
-
-/** Access to a server: a key, the value of its `Authorization` header, or neither. */
-export type Access = { readonly apiKey: string | null; readonly authorization: string | null };
 
 /** Names of variables that may hold secrets of the servers of these settings. */
 export function accessVariables(settings: Readonly<Record<string, unknown>>): readonly string[] {

@@ -30,7 +30,7 @@ import {
   settingNames,
 } from "./rollout-settings.ts";
 import { toolsOfSession } from "./export-run.ts";
-import { type SettingValues, number, readFlags, section, variable, whole } from "./setting.ts";
+import { milliseconds, type SettingValues, number, readFlags, section, variable, whole } from "../parts/setting.ts";
 import { readKey } from "./secrets.ts";
 
 /** Settings that need a plan, an agent behind an API or a terminal. */
@@ -222,7 +222,7 @@ async function openService(
       ...(url === null ? {} : { url }),
       onNotice,
       onCircuit: (change) => metrics.circuit(change),
-      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
+      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: milliseconds(settings.turnTimeout) }),
     }),
   );
   opened.add(() => {

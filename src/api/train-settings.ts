@@ -2,7 +2,17 @@
 // the published run; docs/learner-log.md records the other values that were tried.
 
 import { z } from "zod";
-import { choice, custom, named, number, numberWithin, section, type SettingValues, text, whole } from "./setting.ts";
+import {
+  choice,
+  custom,
+  named,
+  number,
+  numberWithin,
+  section,
+  type SettingValues,
+  text,
+  whole,
+} from "../parts/setting.ts";
 
 const switchable = z.preprocess((value) => (value === "none" ? null : value), numberWithin({ above: 0 }).nullable());
 

@@ -31,22 +31,22 @@ import {
 import { loadKernels, readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { createLearner } from "./choose-learner.ts";
-import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
+import { chooseModel } from "./choose-model.ts";
+import { modelPath, withShippedModel } from "./model-path.ts";
 import { chooseTasks, holdOut, traitsIn } from "./train-tasks.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { chooseGrading } from "./choose-graders.ts";
 import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { makeOwnModel } from "./from-expert.ts";
-import { checkSplit, loadEnvironment } from "./load-environment.ts";
+import { checkSplit, closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { packageVersions, type Surroundings } from "./surroundings.ts";
 import { Disk, storeFault, type TrainFacts, trainManifest } from "../store/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import { tellDisk } from "./open-run.ts";
-import { closeRemote } from "./remote-environments.ts";
 import { type FlagValues, resolveSettings, settingsJson, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
-import { keyOf, readFlag, readFlags } from "./setting.ts";
+import { milliseconds, keyOf, readFlag, readFlags } from "../parts/setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import type { CurvePoint } from "../telemetry/index.ts";
 import { newFolder } from "./rollout.ts";
@@ -135,7 +135,7 @@ async function trainWith(
   const threads = settings.threads ?? Math.min(8, availableParallelism());
   const checkpoint = saved?.checkpoint ?? prepared.checkpoint;
   const notice = (message: string): void => onEvent({ type: "notice", message });
-  const disk = new Disk(place, { waitMs: base.diskWait * 1000 });
+  const disk = new Disk(place, { waitMs: milliseconds(base.diskWait) });
   tellDisk(disk, place, notice);
   // A stopped training does not wait for its disk.
   opened.add(subscribeToAbort(signal, () => disk.giveUp()));
@@ -389,9 +389,8 @@ async function prepareTraining(
   const base = withShippedModel({ ...given, engine: "embedded", ...(isMade ? { model: join(folder, "model") } : {}) });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
-    data: base.data,
+    settings: base,
     split: base.split,
-    remote: base,
     ...surroundings,
   });
   if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(environment));

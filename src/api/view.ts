@@ -26,7 +26,7 @@ import {
 import type { tokenizerOf } from "./choose-model.ts";
 import type { CallOptions } from "./options.ts";
 import { listenSettings, readListen } from "./listen.ts";
-import type { SettingValues } from "./setting.ts";
+import type { SettingValues } from "../parts/setting.ts";
 import { SpecialFileError } from "../system/regular-file.ts";
 import { announceViewer } from "../system/running-viewers.ts";
 

@@ -55,7 +55,6 @@ export async function watchRun(
   options: WatchOptions,
 ): Promise<RunWatch> {
   const unobserved = { ...parts, progress: () => undefined, circuit: () => undefined, close: () => Promise.resolve() };
-  if (!settings.logJson && settings.metrics === null) return unobserved;
   const { createRunLog, observeWithAll } = await import("../telemetry/index.ts");
   const observers: RunObserver[] = [];
   const close = async (): Promise<void> => void (await Promise.all(observers.map((observer) => observer.close())));

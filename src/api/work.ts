@@ -15,7 +15,16 @@ import type { CallOptions } from "./options.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { redactorFor } from "./secrets.ts";
 import { readAddress } from "./listen.ts";
-import { folder, readFlags, seconds, section, type SettingValues, text, whole } from "./setting.ts";
+import {
+  milliseconds,
+  folder,
+  readFlags,
+  seconds,
+  section,
+  type SettingValues,
+  text,
+  whole,
+} from "../parts/setting.ts";
 import { packageVersion } from "./surroundings.ts";
 import { openWorkerRun, readWorkerSettings } from "./worker-run.ts";
 
@@ -99,7 +108,7 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   options.signal?.addEventListener("abort", end, { once: true });
   let graceTimer: NodeJS.Timeout | undefined;
   const startGrace = (): void => {
-    graceTimer = setTimeout(() => stop.abort(new Error("The time to finish is over.")), settings.grace * 1000);
+    graceTimer = setTimeout(() => stop.abort(new Error("The time to finish is over.")), milliseconds(settings.grace));
   };
   if (options.drain?.aborted === true) startGrace();
   options.drain?.addEventListener("abort", startGrace, { once: true });

@@ -13,6 +13,7 @@ import { prepareRollout, type PrepareOptions } from "./prepare-rollout.ts";
 import { resolveSettings } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { milliseconds } from "../parts/setting.ts";
 
 /** Content of `RunState.settings`. */
 export type WorkerSettings = {
@@ -51,7 +52,9 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
 async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened): Promise<WorkerRun> {
   const { surroundings, name, folder, onNotice } = place;
   const { settings: theirs, groups } = readWorkerSettings(state.settings);
-  const given = { ...theirs, ...place.mine };
+  // A folder of data that the run does not have would be refused as without effect.
+  const { data = theirs.data, ...mine } = place.mine ?? {};
+  const given = { ...theirs, ...mine, data: theirs.data === null ? null : data };
   const share = { workers: state.workers };
   const prepared = await prepareRollout(given, { ...surroundings, share }, { groups });
   opened.add(() => prepared.close());
@@ -79,7 +82,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
       onNotice: (message) => onNotice(redact(message)),
       expertsFile,
       onCircuit: ({ server, state: now }) => onNotice(`Notice: ${name}: server ${server} is ${now}.`),
-      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
+      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: milliseconds(settings.turnTimeout) }),
     }),
   );
   opened.add(() => {

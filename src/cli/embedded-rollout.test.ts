@@ -43,7 +43,7 @@ describe("--engine embedded", () => {
   });
 
   it.each([
-    [["--engine", "embedded", "--url", "http://h"], "it needs no server"],
+    [["--engine", "embedded", "--url", "http://h"], "it has no effect there"],
     [["--engine", "embedded", "--model", "readable"], '"readable" names a tokenizer without a model'],
     [["--engine", "embedded", "--model", "nowhere"], "Cannot"],
     [["--engine", "embedded", "--preset", "slime-tau"], "the preset speaks to SGLang"],

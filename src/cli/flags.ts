@@ -2,9 +2,14 @@
 
 import { type Command, Option } from "commander";
 import { renamedSettings } from "../api/rollout-settings.ts";
-import type { Setting } from "../api/setting.ts";
+import type { Setting } from "../parts/setting.ts";
 import { visibleJson } from "../lib/visible-text.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
+
+const settings = new WeakMap<Option, Setting<unknown>>();
+
+/** The setting of a flag; `undefined` for a flag that is none. */
+export const settingOf = (option: Option): Setting<unknown> | undefined => settings.get(option);
 
 type Table = Readonly<Record<string, Setting<unknown>>>;
 
@@ -29,9 +34,9 @@ export function addSettings(
     const { group, flag, help, default: value } = table[name]!;
     const shown = initial[name] ?? value;
     const isShown = (typeof shown === "number" || typeof shown === "string") && !help.includes("(default");
-    command.addOption(
-      new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${heading ?? group}:`),
-    );
+    const option = new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${heading ?? group}:`);
+    settings.set(option, table[name]!);
+    command.addOption(option);
   }
   return command;
 }
@@ -68,13 +73,19 @@ export function withTodaysNames(argv: readonly string[]): string[] {
   });
 }
 
-/** The help lists the flags that most people need; `--help-all` lists all. */
-export function shortHelp(command: Command, common: ReadonlySet<string>): Command {
-  const hidden = command.options.filter((option) => !common.has(option.attributeName()));
+/** The help lists only these flags, by their attribute names; `--help-all` lists all. */
+export function shortHelp(command: Command, common: readonly string[]): Command {
+  const hidden = command.options.filter((option) => !option.hidden && !common.includes(option.attributeName()));
   for (const option of hidden) option.hidden = true;
-  command.addOption(new Option("--help-all", "show all flags"));
+  return addHelpAll(command, hidden);
+}
+
+/** `--help-all` for a command whose help hides these flags; if it hides none, the flag itself is hidden. */
+export function addHelpAll(command: Command, hidden: readonly Option[]): Command {
+  const option = new Option("--help-all", "show all flags").hideHelp(hidden.length === 0);
+  command.addOption(option);
   command.on("option:help-all", () => {
-    for (const option of hidden) option.hidden = false;
+    for (const one of hidden) one.hidden = false;
     command.help();
   });
   return command;

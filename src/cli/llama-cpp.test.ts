@@ -19,8 +19,11 @@ describe("--engine llama-cpp", () => {
   it.each([
     [["--engine", "llama-cpp"], "give --gguf <file>"],
     [["--gguf", "x.gguf"], "no model is named; give --model <folder>"],
-    [["--gguf", "x.gguf", "--engine", "embedded"], 'Cannot use --gguf with engine "embedded"'],
-    [["--gguf", "x.gguf", "--model", "bookshop-nano", "--url", "http://h"], "it needs no server"],
+    [
+      ["--gguf", "x.gguf", "--engine", "embedded"],
+      'Cannot use --gguf with engine "embedded": it has no effect there; remove it, or use --engine llama-cpp.',
+    ],
+    [["--gguf", "x.gguf", "--model", "bookshop-nano", "--url", "http://h"], "it has no effect there"],
     [["--gguf", "x.gguf", "--model", "bookshop-nano", "--preset", "slime-tau"], "the preset speaks to SGLang"],
     [["--gguf", "x.gguf", "--agent-model", "openai/gpt"], "Cannot use --gguf with --agent-model"],
     [["--gguf", "nowhere.gguf", "--model", "bookshop-nano"], 'nowhere.gguf" with llama.cpp: there is no such file'],

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { RolloutEvent, RolloutResult, StartedRun } from "../api/rollout.ts";
-import { defaultEngineWait } from "../api/rollout-settings.ts";
+import { defaultEngineWait } from "../engines/server-options.ts";
 import { resumeWith } from "../api/user-code.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import { runFiles } from "../store/writing.ts";

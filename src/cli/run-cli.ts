@@ -10,7 +10,7 @@ import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { remedyOf } from "../lib/system-error.ts";
 import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
 import { coloursFor, oneMessage, terminalOutput } from "./display/terminal-text.ts";
-import { withTodaysNames } from "./flags.ts";
+import { addHelpAll, withTodaysNames } from "./flags.ts";
 import { remedyFor, suggestion } from "../lib/nearest.ts";
 import { SpecialFileError } from "../system/regular-file.ts";
 
@@ -41,6 +41,10 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   bench: async () => (await import("./commands/bench-command.ts")).benchCommand,
   schema: async () => (await import("./commands/init-command.ts")).schemaCommand,
   tokens: async () => (await import("./commands/tokens-command.ts")).tokensCommand,
+  completion: async () => {
+    const { completionCommand } = await import("./commands/completion-command.ts");
+    return (run) => completionCommand(run, () => createAll(run));
+  },
 };
 
 /**
@@ -135,6 +139,10 @@ export async function commandLineProblem(
   }
 }
 
+async function createAll(run: RunCommand): Promise<readonly Command[]> {
+  return Promise.all(Object.values(commands).map(async (load) => (await load())(run)));
+}
+
 /**
  * Creates the program with the named command; with all commands if none is named, for the help and
  * for suggestions of similar names.
@@ -143,17 +151,20 @@ async function createProgram(argv: readonly string[], context: CliContext, run: 
   const { stdout, stderr, env } = context;
   const program = new Command("trainable-agents")
     .description("Roll out, evaluate and train tool-using agents.")
-    .version(packageVersion(), "--version", "print the version")
+    .version(packageVersion(), "-v, --version", "print the version")
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", "show the help of a command")
     .addHelpText("after", `\nBegin with:\n  $ ${context.program} start\n  $ ${context.program} rollout --help`);
   const [named = ""] = argv;
   const loading = Object.hasOwn(commands, named)
     ? [commands[named]!]
-    : named === "--version"
+    : ["-v", "--version"].includes(named)
       ? []
       : Object.values(commands);
   for (const create of await Promise.all(loading.map((load) => load()))) program.addCommand(create(run));
+  for (const command of program.commands) {
+    if (!command.options.some(({ long }) => long === "--help-all")) addHelpAll(command, []);
+  }
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()

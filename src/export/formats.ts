@@ -1,13 +1,15 @@
-// The table of formats: the unit of a row, its making, and its number of trained tokens, counted in
-// the row itself. Also, the export of one group, with the check that every sampled token is either
+// The table of formats, each a row; `row-format.ts` documents what it states. Also, the export of
+// one group, with the check that every sampled token is either
 // in a row or omitted with a reason. Pure; runs are read and files are written elsewhere.
 
-import { ConfigurationError, type Episode, type EpisodeSamples, type GroupRecord, type Sample } from "../core/index.ts";
+import { ConfigurationError, type Episode, type EpisodeSamples, type GroupRecord } from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
-import type { AnyRow, Columns } from "./columns.ts";
+import type { AnyRow } from "./columns.ts";
 import { preferenceColumns, toPreferenceRows, sftColumns, toSftRow } from "./conversations.ts";
 import { atifColumns, inspectColumns, toAtifRow, toInspectRow } from "./logs.ts";
-import { type ExportOrigin, countLabels } from "./samples.ts";
+import { createInspectFile } from "./files.ts";
+import { eachSample, type EpisodeToExport, type ExportContext, type ExportFormat, rowFormat } from "./row-format.ts";
+import { countLabels } from "./samples.ts";
 import {
   atroposColumns,
   sftTokensColumns,
@@ -25,67 +27,8 @@ import {
 import { toVerifiersRow, verifiersColumns } from "./verifiers.ts";
 import { summaryOf, type WhereFields, whereFields } from "../store/index.ts";
 
-export type EpisodeToExport = { readonly origin: ExportOrigin; readonly result: EpisodeSamples };
-
-/** Data that a format may need beyond episodes. */
-export type ExportContext = {
-  /** Decodes tokens to text, for formats with `needsText`. */
-  readonly decode: (tokens: Uint32Array, origin: ExportOrigin) => string;
-  /** JSON text of the tools that the episode's template shows; `null` if none are known. */
-  readonly toolsOf: (origin: ExportOrigin) => string | null;
-  /** Variables that the chat template of a run got. @default none */
-  readonly templateKwargsOf?: (run: string | null) => Readonly<Record<string, unknown>> | null;
-  /**
-   * Place of a sample's experts, for formats with `holdsExperts`; `null` if it has none.
-   * @default no sample has any
-   */
-  readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
-};
-
-/**
- * Place of the experts of a row's tokens: an array of this shape, C order, with one row for each
- * token but the last.
- */
-export type RoutedExpertsPlace = {
-  /** Name of the file next to the rows. */
-  readonly file: string;
-  /** Offset of the first byte. */
-  readonly offset: number;
-  readonly dtype: "uint8" | "uint16";
-  /** Number of tokens minus one, layers, experts per token. */
-  readonly shape: readonly [number, number, number];
-};
-
-/** A row, and the episodes that it contains. */
-export type ExportedRow = { readonly row: AnyRow; readonly episodes: readonly ExportOrigin[] };
-
-export type ExportFormat = {
-  readonly columns: Columns<AnyRow>;
-  /**
-   * Trainers of policies get only kept groups, because groups are dropped for their sake. Datasets
-   * of text take all groups. Logs for people also take failed and ungraded episodes.
-   */
-  readonly takes: "kept-groups" | "all-groups" | "everything";
-  /** True: the format calls `decode`. */
-  readonly needsText: boolean;
-  /** True: the trainer finds groups by position, so a file holds whole groups of one size. */
-  readonly wholeGroups: boolean;
-  /** True: a row can hold turn rewards. */
-  readonly holdsTurnRewards: boolean;
-  /** True: the format calls `expertsOf`, and a row names the place of its tokens' experts. */
-  readonly holdsExperts: boolean;
-  /** The rows of one group; `episodes` is not empty. */
-  readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
-  /** Tokens of the row that enter the loss; `null` for formats without tokens. */
-  readonly trainedTokens: (row: AnyRow) => number | null;
-  /** Reason for omitting an offered episode from all rows. */
-  readonly whyLeftOut: string;
-};
-
-const noTokens = "no token that could be trained is recorded";
-
 export const exportFormats = {
-  slime: formatOf(slimeColumns, {
+  slime: rowFormat(slimeColumns, {
     rowsOf: eachSample((sample, origin, { decode, expertsOf }) => {
       const row = toSlimeRow(sample, origin, { decode: (tokens) => decode(tokens, origin) });
       const place = expertsOf?.(sample, origin) ?? null;
@@ -96,7 +39,7 @@ export const exportFormats = {
     holdsTurnRewards: true,
     holdsExperts: true,
   }),
-  verl: formatOf(verlColumns, {
+  verl: rowFormat(verlColumns, {
     holdsTurnRewards: true,
     holdsExperts: true,
     rowsOf: eachSample((sample, origin, { expertsOf }) => {
@@ -106,7 +49,7 @@ export const exportFormats = {
     }),
     trainedTokens: ({ response_mask }) => countOnesIn(response_mask),
   }),
-  atropos: formatOf(atroposColumns, {
+  atropos: rowFormat(atroposColumns, {
     rowsOf: (all) => {
       const episodes = withSamples(all);
       const samples = episodes.flatMap(({ origin, result }) => result.samples.map((sample) => ({ sample, origin })));
@@ -115,7 +58,7 @@ export const exportFormats = {
     },
     trainedTokens: ({ masks }) => sum(masks.map(countLabels)),
   }),
-  verifiers: formatOf(verifiersColumns, {
+  verifiers: rowFormat(verifiersColumns, {
     holdsTurnRewards: true,
     rowsOf: (episodes) =>
       withSamples(episodes).map(({ origin, result }) => ({
@@ -124,13 +67,13 @@ export const exportFormats = {
       })),
     trainedTokens: ({ traces }) => sum(traces[0].nodes.map(({ mask }) => mask.filter(Boolean).length)),
   }),
-  tinker: formatOf(tinkerColumns, { rowsOf: eachSample(toTinkerRow), trainedTokens: ({ mask }) => countOnesIn(mask) }),
-  trl: formatOf(trlColumns, {
+  tinker: rowFormat(tinkerColumns, { rowsOf: eachSample(toTinkerRow), trainedTokens: ({ mask }) => countOnesIn(mask) }),
+  trl: rowFormat(trlColumns, {
     rowsOf: eachSample(toTrlRow),
     trainedTokens: ({ env_mask }) => countOnesIn(env_mask),
     wholeGroups: true,
   }),
-  sft: formatOf(sftColumns, {
+  sft: rowFormat(sftColumns, {
     takes: "all-groups",
     rowsOf: (episodes, { toolsOf }) =>
       episodes
@@ -138,23 +81,26 @@ export const exportFormats = {
         .map(({ origin }) => ({ row: toSftRow(origin, toolsOf(origin)), episodes: [origin] })),
     whyLeftOut: "it holds no action",
   }),
-  "sft-tokens": formatOf(sftTokensColumns, {
+  "sft-tokens": rowFormat(sftTokensColumns, {
     takes: "all-groups",
     rowsOf: eachSample(toSftTokensRow),
     trainedTokens: ({ labels }) => countLabels(labels),
   }),
-  atif: formatOf(atifColumns, {
+  atif: rowFormat(atifColumns, {
     takes: "everything",
+    needsTools: true,
+    file: "json-lines",
     holdsTurnRewards: true,
     rowsOf: (episodes, { toolsOf }) =>
       episodes.map(({ origin }) => ({ row: toAtifRow(origin, toolsOf(origin)), episodes: [origin] })),
   }),
-  inspect: formatOf(inspectColumns, {
+  inspect: rowFormat(inspectColumns, {
     takes: "everything",
+    file: createInspectFile,
     holdsTurnRewards: true,
     rowsOf: (episodes) => episodes.map(({ origin }) => ({ row: toInspectRow(origin), episodes: [origin] })),
   }),
-  preferences: formatOf(preferenceColumns, {
+  preferences: rowFormat(preferenceColumns, {
     takes: "all-groups",
     rowsOf: (episodes, { toolsOf }) => {
       const origins = episodes.map(({ origin }) => origin);
@@ -171,41 +117,6 @@ export type ExportFormatName = keyof typeof exportFormats;
 
 // `Object.keys` loses the type of the keys.
 export const exportFormatNames = Object.keys(exportFormats) as readonly ExportFormatName[];
-
-type RowsOf<Row> = (
-  episodes: readonly EpisodeToExport[],
-  context: ExportContext,
-) => readonly { readonly row: Row; readonly episodes: readonly ExportOrigin[] }[];
-
-function formatOf<Row extends AnyRow>(
-  columns: Columns<Row>,
-  parts: Partial<
-    Pick<ExportFormat, "takes" | "needsText" | "wholeGroups" | "holdsTurnRewards" | "holdsExperts" | "whyLeftOut">
-  > & {
-    readonly rowsOf: RowsOf<Row>;
-    readonly trainedTokens?: (row: Row) => number;
-  },
-): ExportFormat {
-  return {
-    columns,
-    takes: "kept-groups",
-    needsText: false,
-    wholeGroups: false,
-    holdsTurnRewards: false,
-    holdsExperts: false,
-    whyLeftOut: noTokens,
-    ...parts,
-    // The cast is safe, because rows are passed back to the format that made them.
-    trainedTokens: (row) => parts.trainedTokens?.(row as Row) ?? null,
-  };
-}
-
-function eachSample<Row>(toRow: (sample: Sample, origin: ExportOrigin, context: ExportContext) => Row): RowsOf<Row> {
-  return (episodes, context) =>
-    episodes.flatMap(({ origin, result }) =>
-      result.samples.map((sample) => ({ row: toRow(sample, origin, context), episodes: [origin] })),
-    );
-}
 
 function withSamples(episodes: readonly EpisodeToExport[]): EpisodeToExport[] {
   return episodes.filter(({ result }) => result.samples.length > 0);

@@ -20,19 +20,15 @@ export {
   type RowFile,
 } from "./files.ts";
 export { type AtifRow, type InspectRow, toAtifRow, toInspectRow } from "./logs.ts";
+export type { EpisodeToExport, ExportContext, ExportedRow, ExportFormat, RoutedExpertsPlace } from "./row-format.ts";
 export {
-  type EpisodeToExport,
-  type ExportContext,
   type ExportedGroup,
-  type ExportedRow,
-  type ExportFormat,
   type ExportFormatName,
   exportFormatNames,
   exportFormats,
   exportGroup,
   type GroupToExport,
   type LeftOut,
-  type RoutedExpertsPlace,
   type TurnRewardsChoice,
   turnRewardsChoices,
 } from "./formats.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { renamedSettings, settingNames } from "../api/rollout-settings.ts";
-import { keyOf } from "../api/setting.ts";
+import { keyOf } from "../parts/setting.ts";
 import { meant, nearest, remedyFor, suggestion } from "./nearest.ts";
 
 const flags = settingNames.map((name) => `--${keyOf(name)}`);
@@ -20,7 +20,7 @@ describe("suggestion()", () => {
     ["--output", '"--out"'],
     ["--temp", '"--temperature"'],
     ["--max-tokens", '"--max-new-tokens", "--max-sampled-tokens" or "--max-context-tokens"'],
-    ["--timeout", '"--group-timeout", "--agent-timeout" or "--turn-timeout"'],
+    ["--timeout", '"--group-timeout", "--connect-timeout" or "--agent-timeout"'],
   ])("reads %s as %s", (word, expected) => {
     expect(suggestion(word, flags)).toBe(`did you mean ${expected}?`);
   });

@@ -66,7 +66,7 @@ export {
   type RunGroupsOptions,
 } from "./group-scheduler.ts";
 export { combineGrades, digestOf } from "./grading.ts";
-export { groupRanking, type RankGroup } from "./rank-group.ts";
+export type { RankGroup } from "./rank-group.ts";
 export {
   dropZeroSignal,
   type EpisodePosition,

@@ -27,7 +27,7 @@ import {
   storeFault,
   unbegunStore,
 } from "./run-store.ts";
-import { EpisodeFiles } from "./episode-files.ts";
+import type { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, summaryOf, type UnnumberedSummary, writeSummary } from "./episode-index.ts";
 import { addEpisodeLine, storedGroup } from "./records.ts";
 import type { RecoveredFiles } from "./recover-run.ts";
@@ -213,13 +213,17 @@ class FolderStore implements FileRunStore {
     const place = this.#places.get(episodeId);
     if (place === undefined) return null;
     return this.#guard(`read episode "${episodeId}"`, async () => {
-      const files = new EpisodeFiles(this.location);
+      const files = await this.#episodeFiles();
       try {
         return await files.episode(episodeId, place);
       } finally {
         await files.close();
       }
     });
+  }
+
+  async #episodeFiles(): Promise<EpisodeFiles> {
+    return new (await import("./episode-files.ts")).EpisodeFiles(this.location);
   }
 
   async recorded(episodeId: string): Promise<readonly EpisodeEvent[]> {
@@ -347,7 +351,7 @@ class FolderStore implements FileRunStore {
     if (kept.length > 0 || missing.size > 0 || !existsSync(path)) {
       const lines = new ByteWriter();
       for (const summary of kept) writeSummary(lines, { ...summary, number: ++this.#indexed }, this.#redact);
-      const files = new EpisodeFiles(this.location);
+      const files = await this.#episodeFiles();
       try {
         for (const [id, place] of missing) {
           const summary = summaryOf(await files.episode(id, place));

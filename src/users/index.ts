@@ -19,7 +19,7 @@ export {
   type ScriptedUserSource,
   type UserStep,
 } from "./scripted-user.ts";
-export { type SelectUserOptions, userNames } from "./on-demand.ts";
-export { selectUser } from "./select-user.ts";
+export { userNames } from "./on-demand.ts";
+export { selectUser, type SelectUserOptions } from "./select-user.ts";
 export { taskUser, type TaskUserOptions } from "./task-user.ts";
 export { stopMarker, type UserFailureCode } from "./conversation.ts";

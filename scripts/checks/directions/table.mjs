@@ -31,6 +31,9 @@ export const modules = {
   // Contracts are imported from the file that states them.
   core: { imports: ["lib", "python-semantics"], browser: true, open: true },
 
+  // Settings, and the rows of parts that are chosen by name. The options of a part are in its folder.
+  parts: { imports: ["core", "lib", "http"], packages: { zod: "parts/setting.ts" }, open: true, isInternal: true },
+
   tokenizers: {
     imports: ["core", "lib", "system", "python-semantics", "renderers"],
     // The tokenizer of the demonstrations reads no files.
@@ -62,15 +65,16 @@ export const modules = {
     entries: ["received-body.ts", "base-url.ts", "redactor.ts"],
     isInternal: true,
   },
-  "engines/*": { imports: ["core", "lib", "http"] },
+  "engines/*": { imports: ["core", "lib", "http", "parts"], entries: ["options.ts", "open.ts"] },
   // External programs that this process starts, and the start time of a process.
   programs: { imports: [], entries: ["process-begin.ts"], isInternal: true },
   // Shared by the engines that sample in this process: requests read, tokens chosen.
-  engines: { imports: ["core", "lib"], open: true, isInternal: true },
-  "engines/embedded": { imports: ["core", "lib", "learner/model", "engines"] },
+  engines: { imports: ["core", "lib", "parts"], open: true, isInternal: true },
+  "engines/embedded": { imports: ["core", "lib", "parts", "learner/model", "engines"], entries: ["open.ts"] },
   // node-llama-cpp is an optional peer, so it is named at run time.
   "engines/llama-cpp": {
-    imports: ["core", "lib", "engines"],
+    imports: ["core", "lib", "parts", "engines"],
+    entries: ["options.ts", "open.ts"],
     loads: "engines/llama-cpp/llama-library.ts",
   },
   // API with which users define environments.
@@ -78,9 +82,12 @@ export const modules = {
     imports: ["core", "lib", "python-semantics"],
     packages: { zod: "environments/check-definition.ts" },
   },
-  "environments/*": { imports: ["core", "lib", "python-semantics"] },
+  "environments/*": {
+    imports: ["core", "lib", "python-semantics", "parts"],
+    entries: ["options.ts", "open.ts", "expert-options.ts", "expert-sampler.ts"],
+  },
   // The contract of environments that run elsewhere; each protocol has a folder below it.
-  "environments/remote": { imports: ["core", "lib", "python-semantics", "http"] },
+  "environments/remote": { imports: ["core", "lib", "python-semantics", "http", "parts"], entries: ["options.ts"] },
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
   // Code that benchmarks with tables of records share.
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
@@ -93,20 +100,20 @@ export const modules = {
   // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are
   // prepared from them.
   "environments/checkout": {
-    imports: ["core", "system", "python-semantics"],
+    imports: ["core", "system", "python-semantics", "parts"],
     packages: { "@lezer/python": "environments/checkout/python-source.ts", "@lezer/common": "*" },
     open: true,
     isInternal: true,
   },
   "environments/tau-bench": {
-    imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
+    imports: ["core", "lib", "python-semantics", "parts", "environments/checkout", "environments/tables"],
     // Names of its domains, listed without opening any data.
-    entries: ["domains.ts"],
+    entries: ["domains.ts", "open.ts"],
     packages: { "@lezer/common": "environments/tau-bench/checkout/" },
   },
   "environments/tau2-bench": {
-    imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
-    entries: ["domains.ts"],
+    imports: ["core", "lib", "python-semantics", "parts", "environments/checkout", "environments/tables"],
+    entries: ["options.ts", "open.ts"],
     packages: {
       "smol-toml": "environments/tau2-bench/domain-data.ts",
       "@lezer/common": "environments/tau2-bench/checkout/",
@@ -121,7 +128,7 @@ export const modules = {
     entries: ["chat-model.ts", "model-failure.ts"],
   },
   users: {
-    imports: ["core", "lib", "python-semantics", "chat-models"],
+    imports: ["core", "lib", "python-semantics", "parts", "chat-models"],
     packages: { zod: "users/recording-user.ts" },
     // One user is loaded by its name.
     entries: ["on-demand.ts"],
@@ -154,8 +161,8 @@ export const modules = {
   },
   rollout: {
     imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"],
-    // Without workers and producer.
-    entries: ["loop.ts"],
+    // Without workers and producer; rankings are loaded by runs that have one.
+    entries: ["loop.ts", "rank-group.ts"],
   },
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },

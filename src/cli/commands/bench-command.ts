@@ -21,7 +21,7 @@ import {
   simulateTrainer,
   type TrainerStep,
 } from "../simulation/simulated-parts.ts";
-import { type SettingValues, number, readFlags, section, whole } from "../../api/setting.ts";
+import { milliseconds, type SettingValues, number, readFlags, section, whole } from "../../parts/setting.ts";
 import { addSettings, jsonOption, writeJson } from "../flags.ts";
 
 const positive = { min: 0, max: Number.MAX_VALUE };
@@ -76,7 +76,7 @@ async function benchTrainer(settings: Numbers, context: CliContext, asJson: bool
   const { stdout, stderr, drain, cancel } = context;
   const clock = fasterClock(settings.speed);
   const tokenizer = createReadableTokenizer();
-  const duration = (seconds: number) => ({ medianMs: seconds * 1000, sigma: settings.spread });
+  const duration = (seconds: number) => ({ medianMs: milliseconds(seconds), sigma: settings.spread });
   const engine = createSimulatedEngine({ tokenizer, noise: 0.2, turn: duration(settings.engineSeconds), clock });
   const environment = bookshopSource();
   const runEpisode = episodeRunner(
@@ -111,8 +111,8 @@ async function benchTrainer(settings: Numbers, context: CliContext, asJson: bool
   const steps = await simulateTrainer(producer, {
     steps: settings.steps,
     batchGroups: settings.batchGroups,
-    stepMs: settings.stepSeconds * 1000,
-    updateMs: settings.updateSeconds * 1000,
+    stepMs: milliseconds(settings.stepSeconds),
+    updateMs: milliseconds(settings.updateSeconds),
     clock,
     setVersion: (version) => {
       engine.version = version;
@@ -175,7 +175,7 @@ function report(steps: readonly TrainerStep[], measured: Measured): string[] {
 }
 
 function advice(share: number, { settings, lagMs }: Measured): string {
-  if (lagMs * settings.speed > 0.25 * settings.engineSeconds * 1000) {
+  if (lagMs * settings.speed > 0.25 * milliseconds(settings.engineSeconds)) {
     return "The clock runs too fast for this machine: its own work shows in the figures; lower --speed.";
   }
   if (share < 0.05) return "The rollout side keeps up; fewer episodes at once (--concurrency) may do.";

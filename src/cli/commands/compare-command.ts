@@ -3,7 +3,7 @@
 import { Command } from "commander";
 
 import { compareRuns } from "../../api/compare-runs.ts";
-import { custom, numberWithin, readFlags, section } from "../../api/setting.ts";
+import { custom, numberWithin, readFlags, section } from "../../parts/setting.ts";
 import { wrapLines } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";

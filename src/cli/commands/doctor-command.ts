@@ -15,7 +15,7 @@ import {
   auditEnvironmentSettings,
 } from "../../api/audit-environment.ts";
 import { auditView } from "../display/audit-view.ts";
-import { addSettings, jsonOption, writeJson } from "../flags.ts";
+import { addSettings, jsonOption, shortHelp, writeJson } from "../flags.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { quoted } from "../rollout-display.ts";
 import { meant } from "../../lib/nearest.ts";
@@ -63,9 +63,11 @@ export function doctorCommand(run: RunCommand): Command {
     .option("--exclusive", "the server has no other users: pause it, too");
   addSettings(command, auditEnvironmentSettings);
   addSettings(command, rolloutSettings, { names: auditEnvironmentSettingNames, heading: "Of an environment" });
-  return command
-    .optionsGroup("Options:")
-    .addOption(jsonOption())
+  command.optionsGroup("Options:").addOption(jsonOption());
+  return shortHelp(command, [
+    ...["template", "renderer", "history", "url", "engine", "apiKeyEnv", "exclusive", "maxContextTokens", "taskCount"],
+    ...["callCount", "data", "split", "json"],
+  ])
     .addHelpText(
       "after",
       `

@@ -9,7 +9,7 @@ import {
 } from "../../api/env-server.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
-import { addSettings, configOption } from "../flags.ts";
+import { addSettings, configOption, shortHelp } from "../flags.ts";
 
 export function envServerCommand(runCommand: RunCommand): Command {
   const command = new Command("env-server")
@@ -21,8 +21,11 @@ export function envServerCommand(runCommand: RunCommand): Command {
     );
   addSettings(command, envServerSettings);
   addSettings(command, rolloutSettings, { names: envServerSettingNames });
-  return command
-    .addOption(configOption())
+  command.addOption(configOption());
+  return shortHelp(command, [
+    ...["listen", "tokenEnv", "agentTokenEnv", "maxSessions", "env", "data", "split", "user", "userModel", "userUrl"],
+    ...["userLines", "config"],
+  ])
     .addHelpText("after", examples)
     .action(async (flags: ServeEnvironmentOptions) => runCommand((context) => run(flags, context)));
 }

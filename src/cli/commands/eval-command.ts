@@ -9,7 +9,7 @@ import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles, sayLink } from "../rollout-display.ts";
-import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, writeJson } from "../flags.ts";
+import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
 import { evaluationJson } from "../json-results.ts";
 
 export function evalCommand(runCommand: RunCommand): Command {
@@ -23,6 +23,10 @@ export function evalCommand(runCommand: RunCommand): Command {
   const names = settingNames.filter((name) => name !== "groupSize" && !Object.hasOwn(groupSettings, name));
   addSettings(command, rolloutSettings, { names });
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
+  shortHelp(command, [
+    ...["trials", "passK", "from", "report", "env", "data", "tasks", "engine", "url", "model", "agentCommand"],
+    ...["agentModel", "out"],
+  ]);
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;

@@ -5,7 +5,7 @@ import { relative, resolve } from "node:path";
 
 import { Command, Option } from "commander";
 
-import { modelPath } from "../../api/choose-model.ts";
+import { modelPath } from "../../api/model-path.ts";
 import { type ExportCounts, NothingToExportError } from "../../api/export-counts.ts";
 import { exportFileKinds, exportNames, exportRun, type ExportRunOptions } from "../../api/export-run.ts";
 import { mergeRun } from "../../api/merge-run.ts";

@@ -13,7 +13,7 @@ import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { subscribeToAbort } from "../../lib/deadline.ts";
 import { type CliContext, exitCodes, type RunCommand, startServing, untilAborted } from "../cli-context.ts";
 import { formatCount, oneMessage } from "../display/terminal-text.ts";
-import { addSettings, configOption } from "../flags.ts";
+import { addSettings, configOption, shortHelp } from "../flags.ts";
 
 export function gatewayCommand(runCommand: RunCommand): Command {
   const command = new Command("gateway")
@@ -28,8 +28,11 @@ export function gatewayCommand(runCommand: RunCommand): Command {
   addSettings(command, rolloutSettings, { names: gatewaySettingNames.filter((name) => !(name in gatewaySettings)) });
   const heading = "Environments of sessions";
   addSettings(command, rolloutSettings, { names: worldSettingNames, heading, initial: { env: "none" } });
-  return command
-    .addOption(configOption())
+  command.addOption(configOption());
+  return shortHelp(command, [
+    ...["listen", "tokenEnv", "clientSampling", "engine", "url", "model", "agentModel", "agentUrl", "temperature"],
+    ...["env", "data", "out", "config"],
+  ])
     .addHelpText("after", examples)
     .action(async (flags: GatewayOptions) => runCommand((context) => run(flags, context)));
 }

@@ -5,7 +5,6 @@ import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts"
 import { rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
-import { rolloutJson } from "../json-results.ts";
 import { exitCodeOf, showRollout, sayLink, showTable } from "../rollout-display.ts";
 
 export function rolloutCommand(runCommand: RunCommand): Command {
@@ -14,7 +13,7 @@ export function rolloutCommand(runCommand: RunCommand): Command {
     .description("Runs episodes of an environment and writes a run folder for a trainer.");
   addSettings(command, rolloutSettings);
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
-  shortHelp(command, new Set([...settingNames.filter((name) => rolloutSettings[name].isCommon), "config"]));
+  shortHelp(command, [...settingNames.filter((name) => rolloutSettings[name].isCommon), "config"]);
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
@@ -51,7 +50,7 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     return exitCodes.done;
   }
   const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
-  if (flags["json"] === true) writeJson(rolloutJson(result), context);
+  if (flags["json"] === true) writeJson((await import("../json-results.ts")).rolloutJson(result), context);
   else showTable(result, context);
   await sayLink(result.folder, null, context);
   return exitCodeOf(result);

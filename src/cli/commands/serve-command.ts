@@ -6,7 +6,7 @@ import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { subscribeToAbort } from "../../lib/deadline.ts";
 import { type CliContext, exitCodes, type RunCommand, startServing, untilAborted } from "../cli-context.ts";
 import { formatCount, oneMessage } from "../display/terminal-text.ts";
-import { addSettings, configOption } from "../flags.ts";
+import { addSettings, configOption, shortHelp } from "../flags.ts";
 
 export function serveCommand(runCommand: RunCommand): Command {
   const command = new Command("serve")
@@ -18,8 +18,11 @@ export function serveCommand(runCommand: RunCommand): Command {
     );
   addSettings(command, serveSettings);
   addSettings(command, rolloutSettings, { names: serveSettingNames.filter((name) => !(name in serveSettings)) });
-  return command
-    .addOption(configOption())
+  command.addOption(configOption());
+  return shortHelp(command, [
+    ...["listen", "tokenEnv", "env", "data", "engine", "url", "model", "agentCommand", "temperature", "maxNewTokens"],
+    ...["userModel", "concurrency", "out"],
+  ])
     .addHelpText("after", examples)
     .action(async (flags: ServeOptions) => runCommand((context) => run(flags, context)));
 }

@@ -9,7 +9,7 @@ import { wrapLines } from "../../lib/text.ts";
 import { coloursFor, formatDuration } from "../display/terminal-text.ts";
 import { loadPainter } from "../display/progress-display.ts";
 import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
-import { addSettings, configOption, jsonOption, writeJson } from "../flags.ts";
+import { addSettings, configOption, jsonOption, shortHelp, writeJson } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
 /** Rollout settings that are flags of this command; the others can be set in a configuration file. */
@@ -40,6 +40,10 @@ export function trainCommand(runCommand: RunCommand): Command {
   addSettings(command, trainSettings);
   addSettings(command, rolloutSettings, { names: sharedFlags, initial: rolloutDefaults });
   command.addOption(configOption()).addOption(jsonOption());
+  shortHelp(command, [
+    ...["algorithm", "minutes", "steps", "from", "fromExpert", "resume", "env", "data", "model", "seed", "metrics"],
+    ...["out", "config"],
+  ]);
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;

@@ -4,7 +4,7 @@
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain, Toolkit } from "./toolkit.ts";
-import { type Tau2Domain, tau2Domains } from "./domains.ts";
+import { type Tau2Domain, tau2Domains } from "./options.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
 import { airlineDatabase, airlineToolkit } from "./airline.ts";
 import type { DatabaseSpec } from "./database.ts";
@@ -12,7 +12,7 @@ import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDatabase, retailToolkit } from "./retail.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
-export { tau2Domains } from "./domains.ts";
+export { tau2Domains } from "./options.ts";
 export { isTau2Checkout, prepareTau2Bench, readTau2Checkout } from "./checkout/read-checkout.ts";
 export { callText, looksLikeCall, parseActionText } from "./action-text.ts";
 export {

@@ -24,6 +24,8 @@ export type Traits = {
   readonly onResume: "same" | "free" | "of-terminal";
   /** True if the short help lists it, because most people need it. */
   readonly isCommon: boolean;
+  /** Names that a shell offers; other values may be valid as well. Default: those of the schema. */
+  readonly suggested: readonly string[];
 };
 
 /** Meaning and valid values of a flag. */
@@ -37,8 +39,13 @@ export type Flag<T> = Traits & {
   readonly default: T;
 };
 
-/** A flag, or a key of a file, that belongs to a table; `group` is its heading in the help. */
-export type Setting<T> = Flag<T> & { readonly group: string };
+/**
+ * A flag, or a key of a file, that belongs to a table; `group` is its heading in the help. An interface, because the
+ * declarations of the package then keep its name where tables are joined.
+ */
+export interface Setting<T> extends Flag<T> {
+  readonly group: string;
+}
 
 /** The values of a table of settings. */
 export type SettingValues<Table> = {
@@ -51,7 +58,7 @@ type Kind<T> = Omit<Flag<T>, "flag"> & { readonly value: string };
 /** A kind of setting with its default, but without its help. */
 type Undescribed<T> = { readonly help: (help: string, traits?: Partial<Traits>) => Kind<T> };
 
-const usual: Traits = { holds: "nothing", onResume: "same", isCommon: false };
+const usual: Traits = { holds: "nothing", onResume: "same", isCommon: false, suggested: [] };
 /** Traits of settings that locate a server or control how it is called. */
 export const free: Partial<Traits> = { onResume: "free" };
 
@@ -153,6 +160,12 @@ export function seconds<Initial extends number | null = null>(
   return optional<number, Initial>("<seconds>", initial, { expected: "a number of seconds above 0", schema });
 }
 
+/** The value of a setting in seconds as milliseconds; this is the only place that converts them. `null` stays `null`. */
+export function milliseconds<Seconds extends number | null>(value: Seconds): Seconds extends null ? null : number;
+export function milliseconds(value: number | null): number | null {
+  return value === null ? null : value * 1000;
+}
+
 /** Without a default: `null`. Without bounds: at least 1. */
 export function whole<Initial extends number | null = null>(
   initial: Initial = null as Initial,
@@ -174,7 +187,8 @@ export function choice<const Name extends string>(
 
 /** The names as a phrase such as "a, b or c". */
 export function alternatives(names: readonly string[]): string {
-  return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+  const [last = "", ...before] = names.toReversed();
+  return before.length === 0 ? last : `${before.toReversed().join(", ")} or ${last}`;
 }
 
 /** A flag that is true when given. */
@@ -206,11 +220,8 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   );
 }
 
-/**
- * Suggestion for a mistyped name: a name that the schema allows or, for a list, a name in the text
- * of `expected`.
- */
-function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
+/** Names that a schema allows. */
+function namesIn(schema: z.ZodType): readonly string[] {
   const allowed: string[] = [];
   z.toJSONSchema(schema, {
     io: "input",
@@ -219,6 +230,20 @@ function suggestionFor(value: string, schema: z.ZodType, expected: string): stri
       for (const name of [...values, one]) if (typeof name === "string") allowed.push(name);
     },
   });
+  return allowed;
+}
+
+/** Names that a shell may offer for the value of a setting. */
+export function suggestedNames({ schema, suggested }: Flag<unknown>): readonly string[] {
+  return suggested.length > 0 ? suggested : namesIn(schema);
+}
+
+/**
+ * Suggestion for a mistyped name: a name that the schema allows or, for a list, a name in the text
+ * of `expected`.
+ */
+function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
+  const allowed = namesIn(schema);
   if (allowed.length > 0) return suggestion(value, allowed);
   const [, list] = /^a list (?:of|like) (.*)$/.exec(expected) ?? [];
   const names = (list?.match(/(?<![\w.])[a-z][\w-]{3,}(?=[:,]| and |$)/g) ?? []).filter((name) => !name.includes("."));

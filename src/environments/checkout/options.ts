@@ -1,0 +1,31 @@
+// The option of benchmarks whose tasks and tables are not part of this package.
+
+import { existsSync } from "node:fs";
+import { ConfigurationError } from "../../core/index.ts";
+import { folder, free, section } from "../../parts/setting.ts";
+
+export const dataOptions = section("Tasks", {
+  data: folder.help(
+    'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
+    { ...free, isCommon: true },
+  ),
+});
+
+/**
+ * The data folder of an environment, which is not part of this package. Throws a
+ * `ConfigurationError` if none is named, or it does not exist.
+ */
+export function requireData(env: string, data: string | null): string {
+  const [benchmark] = env.split("/");
+  if (data === null) {
+    throw new ConfigurationError(
+      `Cannot open "${env}": its tasks and tables are not part of this package; give --data <folder>, a ` +
+        `checkout of upstream's repository, or what "npx trainable-agents prepare ${benchmark} --to <folder>" made of one.`,
+    );
+  }
+  if (existsSync(data)) return data;
+  throw new ConfigurationError(
+    `Cannot open "${env}": there is no folder "${data}"; correct --data, or make one with: npx trainable-agents ` +
+      `prepare ${benchmark} --to <folder>`,
+  );
+}
