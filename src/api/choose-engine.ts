@@ -82,7 +82,7 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
       `Cannot run preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
   }
-  const bringsModel = name === "none" || name === "expert" || (name === "embedded" && env === "bookshop");
+  const bringsModel = name === "none" || name === "expert" || name === "llama-cpp" || (name === "embedded" && env === "bookshop");
   if (!bringsModel && model === null) {
     throw new ConfigurationError(
       `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +

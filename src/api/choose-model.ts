@@ -90,11 +90,12 @@ function modelFolder(model: string): string {
 }
 
 /**
- * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine
- * has a default checkpoint.
+ * The settings with the folder of a shipped checkpoint in place of its name. Without a model, the
+ * GGUF file of the weights says what a folder would, and the embedded engine has a default
+ * checkpoint.
  */
 export function withShippedModel(settings: RolloutSettings): RolloutSettings {
-  const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
+  const name = settings.model ?? settings.gguf ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
   return name === null ? settings : { ...settings, model: modelFolder(name) };
 }
 
@@ -145,6 +146,12 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   const { tokenizer, vocabularySize, specialTokens } = model;
   const chatTemplate = await templateSourceOf(model, modelPath(folder, cwd));
   if (chatTemplate === null) {
+    if (settings.gguf !== null && folder === settings.gguf) {
+      throw new ConfigurationError(
+        `Cannot render prompts for "${folder}": its metadata have no chat template (tokenizer.chat_template); name the ` +
+          "folder of the model's tokenizer.json and chat template with --model.",
+      );
+    }
     throw new ConfigurationError(
       `Cannot render prompts for "${folder}": the folder has no chat template (chat_template.jinja, or chat_template in ` +
         "tokenizer_config.json); add the file from the model's publisher.",

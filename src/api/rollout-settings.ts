@@ -209,7 +209,7 @@ export const rolloutSettings = {
       common,
     ),
     gguf: text("<file>", "the path of a GGUF file").help(
-      "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
+      "a model for engine llama-cpp; its tokenizer and chat template are those in the file unless --model names a folder",
     ),
     url: address("an address like http://127.0.0.1:30000, or several with commas between them").help(
       "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
