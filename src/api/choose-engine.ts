@@ -2,8 +2,6 @@
 // or the demonstration expert. Connecting is a separate step, so that everything else is checked
 // before a server is contacted. An engine is imported only when it is chosen.
 
-import { resolve } from "node:path";
-
 import { ConfigurationError } from "../core/index.ts";
 import { parseBaseUrl } from "../http/base-url.ts";
 import { httpAddress } from "../lib/address.ts";
@@ -82,7 +80,8 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
       `Cannot run preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
   }
-  const bringsModel = name === "none" || name === "expert" || name === "llama-cpp" || (name === "embedded" && env === "bookshop");
+  const bringsModel =
+    name === "none" || name === "expert" || name === "llama-cpp" || (name === "embedded" && env === "bookshop");
   if (!bringsModel && model === null) {
     throw new ConfigurationError(
       `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +
@@ -139,7 +138,7 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
   const { vocabularySize } = model.renderer;
   const servers = parts.servers.map((server) => ({ ...server, vocabularySize }));
   if (name === "embedded") return openEmbedded(model);
-  if (name === "llama-cpp") return openGguf(parts);
+  if (name === "llama-cpp") return (await import("./open-gguf.ts")).openGguf(parts);
   if (name === "vllm") {
     const { createVllmEngine } = await import("../engines/vllm/index.ts");
     return (await import("./open-servers.ts")).openServers(servers.map(createVllmEngine), "a vLLM", parts);
@@ -196,24 +195,5 @@ async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
   }
   throw new ConfigurationError(
     'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
-  );
-}
-
-async function openGguf({ settings, model, cwd }: EngineParts): Promise<ConnectedEngine> {
-  const { gguf, concurrency, maxContextTokens } = settings;
-  const modelPath = resolve(cwd, gguf ?? "");
-  const { createLlamaCppEngine } = await import("../engines/llama-cpp/index.ts");
-  const engine = await createLlamaCppEngine({
-    modelPath,
-    sequences: Math.min(8, concurrencyBounds(concurrency).ceiling),
-    ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
-  });
-  const { vocabularySize } = engine.limits;
-  // A vocabulary larger than the tokenizer's is common: weights are padded.
-  if (model.tokenizer.vocabularySize <= vocabularySize) return here(engine);
-  await engine.close();
-  throw new ConfigurationError(
-    `Cannot run "${modelPath}" with this tokenizer: it has ${model.tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
-      "name the folder of the same model with --model.",
   );
 }

@@ -198,3 +198,11 @@ export interface EngineLoadSource {
    */
   load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null>;
 }
+
+/** Engines that keep the state of each episode between its turns. */
+export interface EpisodeHolder {
+  /** Number of episodes that fit; with more in flight, a turn may have to compute its whole prompt. */
+  readonly mostEpisodes: number;
+  /** No further call has this routing key, so that its place may be given to another episode. */
+  endEpisode(routingKey: string): void;
+}

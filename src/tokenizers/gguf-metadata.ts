@@ -95,8 +95,10 @@ function parseMetadata(bytes: Buffer, { path, size, isAll }: ReadPart): GgufMeta
   }
 }
 
+type ArrayKind = { readonly BYTES_PER_ELEMENT: number; new (buffer: ArrayBuffer): NumberList };
+
 /** The array for numbers of a type, by the type's number in the file; 7 is a flag of one byte. */
-const arrays = new Map([
+const arrays: ReadonlyMap<number, ArrayKind> = new Map<number, ArrayKind>([
   [0, Uint8Array],
   [1, Int8Array],
   [2, Uint16Array],
@@ -106,12 +108,9 @@ const arrays = new Map([
   [6, Float32Array],
   [7, Uint8Array],
   [12, Float64Array],
-] as const);
-/** Integers of 64 bits, which become floats of 64 bits. */
-const wide = new Map([
-  [10, BigUint64Array],
-  [11, BigInt64Array],
-] as const);
+]);
+const unsignedType = 10;
+const signedType = 11;
 const stringType = 8;
 const listType = 9;
 
@@ -167,17 +166,16 @@ class MetadataReader {
   }
 
   #numbers(key: string, type: number, length: number): NumberList {
-    const kind = arrays.get(type as 0) ?? wide.get(type as 10);
-    if (kind === undefined) throw this.#refuse(`its key ${shown(key)} is of the unknown type ${type}`);
-    const size = length * kind.BYTES_PER_ELEMENT;
+    const isWide = type === unsignedType || type === signedType;
+    const kind = arrays.get(type);
+    if (kind === undefined && !isWide) throw this.#refuse(`its key ${shown(key)} is of the unknown type ${type}`);
+    const size = length * (kind?.BYTES_PER_ELEMENT ?? 8);
     this.#need(size);
     // A copy, because arrays of wider numbers begin at multiples of their width.
-    const { buffer } = Uint8Array.prototype.slice.call(this.#bytes, this.#at, this.#at + size);
+    const { buffer } = Uint8Array.from(this.#bytes.subarray(this.#at, this.#at + size));
     this.#at += size;
-    const numbers = new kind(buffer);
-    return numbers instanceof BigUint64Array || numbers instanceof BigInt64Array
-      ? Float64Array.from(numbers, Number)
-      : numbers;
+    if (kind !== undefined) return new kind(buffer);
+    return Float64Array.from(type === signedType ? new BigInt64Array(buffer) : new BigUint64Array(buffer), Number);
   }
 
   #string(what: string): string {

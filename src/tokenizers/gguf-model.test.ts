@@ -94,7 +94,9 @@ describe("readGgufMetadata()", () => {
   test("refuses every beginning of a file, and no damaged byte does more than change values", async () => {
     const whole = gguf.ggufBytes(usual());
     for (const length of [5, 30, 100, 1000, whole.length - 1]) {
-      await expect(readGgufMetadata(await write(whole.subarray(0, length)))).rejects.toThrow("Cannot read the metadata");
+      await expect(readGgufMetadata(await write(whole.subarray(0, length)))).rejects.toThrow(
+        "Cannot read the metadata",
+      );
     }
     await fc.assert(
       fc.asyncProperty(fc.nat(whole.length - 1), fc.nat(255), async (at, byte) => {
@@ -112,7 +114,9 @@ describe("readGgufMetadata()", () => {
   });
 
   test("says what is wrong with a path", async () => {
-    await expect(readGgufMetadata(join(folder, "nowhere.gguf"))).rejects.toThrow("there is no such file; give the path");
+    await expect(readGgufMetadata(join(folder, "nowhere.gguf"))).rejects.toThrow(
+      "there is no such file; give the path",
+    );
     await expect(readGgufMetadata(folder)).rejects.toThrow("it is a folder; give the path");
   });
 });
@@ -171,7 +175,12 @@ describe("loadModelFolder() of a GGUF file", () => {
     ["no tokens", "tokenizer.ggml.tokens", null, "tokenizer.ggml.tokens is missing, a list of texts expected"],
     ["numbers as tokens", "tokenizer.ggml.tokens", gguf.integers([1]), "tokenizer.ggml.tokens is a list, a list of texts expected"], // prettier-ignore
     ["a token twice", "tokenizer.ggml.tokens", gguf.texts(Array.from({ length: 261 }, () => "a")), 'its tokens 0 and 1 are both "a"'], // prettier-ignore
-    ["types of other tokens", "tokenizer.ggml.token_type", gguf.integers([1, 1]), "has 2 elements, one for each of 261"],
+    [
+      "types of other tokens",
+      "tokenizer.ggml.token_type",
+      gguf.integers([1, 1]),
+      "has 2 elements, one for each of 261",
+    ],
     ["a text as types", "tokenizer.ggml.token_type", gguf.text("1"), "is a string, a list of numbers expected"],
     ["an id that no token has", "tokenizer.ggml.eos_token_id", gguf.id(9999), "is 9999, an id below 261 expected"],
     ["merges of no tokens", "tokenizer.ggml.merges", gguf.texts(["q q"]), "model.merges[0]"],

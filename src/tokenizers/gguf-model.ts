@@ -219,9 +219,7 @@ function ordinaryTokens(
   for (const id of isContiguous ? used.slice(0, firstAdded) : used) {
     const token = tokens[id]!;
     if (token in vocab) {
-      throw values.error(
-        `its tokens ${vocab[token]} and ${id} are both ${JSON.stringify(token.slice(0, 60))}`,
-      );
+      throw values.error(`its tokens ${vocab[token]} and ${id} are both ${JSON.stringify(token.slice(0, 60))}`);
     }
     vocab[token] = id;
   }
@@ -331,7 +329,8 @@ class TypedValues {
     const id = this.#values.get(key) ?? null;
     if (id === null) return null;
     const token = typeof id === "number" ? tokens[id] : undefined;
-    if (token === undefined) throw this.error(`${key} is ${String(id).slice(0, 40)}, an id below ${tokens.length} expected`);
+    if (token === undefined)
+      throw this.error(`${key} is ${String(id).slice(0, 40)}, an id below ${tokens.length} expected`);
     return token;
   }
 }

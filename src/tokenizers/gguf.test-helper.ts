@@ -9,7 +9,8 @@ export type Written = Buffer;
 const u32 = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer);
 export const u64 = (value: number | bigint): Buffer => Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
 /** A text with its length, without a type. */
-export const bytesOf = (value: string | Buffer): Buffer => Buffer.concat([u64(Buffer.from(value).length), Buffer.from(value)]);
+export const bytesOf = (value: string | Buffer): Buffer =>
+  Buffer.concat([u64(Buffer.from(value).length), Buffer.from(value)]);
 
 export const text = (value: string | Buffer): Written => Buffer.concat([u32(8), bytesOf(value)]);
 export const flag = (value: number): Written => Buffer.concat([u32(7), Buffer.of(value)]);

@@ -181,7 +181,8 @@ async function isGgufFile(path: string): Promise<boolean> {
 async function checkModelFolder(folder: string): Promise<void> {
   const found = await stat(folder).catch((error: unknown) => errorCode(error));
   if (typeof found !== "string" && found.isDirectory()) return;
-  const state = typeof found !== "string" ? "it is a file, and not GGUF" : found === "ENOENT" ? "there is no such folder" : found;
+  const state =
+    typeof found !== "string" ? "it is a file, and not GGUF" : found === "ENOENT" ? "there is no such folder" : found;
   throw new ConfigurationError(
     `Cannot load a model from "${folder}": ${state}; name a folder with tokenizer.json and tokenizer_config.json, as ` +
       "downloaded from the Hugging Face hub.",

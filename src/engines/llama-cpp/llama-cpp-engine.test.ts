@@ -6,7 +6,7 @@ import { TokenBuffer } from "../../core/token-buffer.ts";
 import { engineConformance } from "../../testing/index.ts";
 import { FakeLlama, logitsAfter } from "./fake-llama.test-helper.ts";
 import { createLlamaCppEngine, type LlamaCppEngineOptions } from "./llama-cpp-engine.ts";
-import { loadLlamaLibrary } from "./llama-library.ts";
+import { installCommand, loadLlamaLibrary } from "./llama-library.ts";
 
 /** Any file: the stand-in does not read it. */
 const modelPath = import.meta.filename;
@@ -68,10 +68,14 @@ describe("createLlamaCppEngine()", () => {
     await engine.close();
   });
 
-  test("says how the package is installed when it is missing", async () => {
+  test("says how the package is installed when it is missing, without the packages for graphics cards", async () => {
     await expect(loadLlamaLibrary("node-llama-cpp-nowhere")).rejects.toThrow(
-      'Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "npm install node-llama-cpp@3".',
+      `Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "${installCommand()}".`,
     );
+    expect(installCommand("linux-x64")).toBe(
+      "npm install --omit=optional node-llama-cpp@3 @node-llama-cpp/linux-x64@3",
+    );
+    expect(installCommand("sunos-sparc")).toBe("npm install node-llama-cpp@3");
     await expect(loadLlamaLibrary("node:path")).rejects.toThrow('it has no "getLlama"');
   });
 

@@ -182,7 +182,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       sampling,
       stopTokenIds,
       requestId,
-      routingKey: shortKey(episodeId),
+      routingKey: routingKeyOf(episodeId),
       ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
       ...(stopStrings === null ? {} : { stopStrings }),
     };
@@ -239,6 +239,11 @@ export function requestIdOf(key: string, { turn, call }: { readonly turn: number
 
 function digits(count: number): string {
   return count < 9000 ? String(count).padStart(4, "0") : `9${String(count).padStart(8, "0")}`;
+}
+
+/** The routing key of every call of an episode. */
+export function routingKeyOf(episodeId: string): string {
+  return shortKey(episodeId);
 }
 
 /** Routers skip keys longer than 128 bytes, and header values have few characters. */
