@@ -1,6 +1,6 @@
 // A connected engine of a rollout, and the parts it is connected with.
 
-import type { Engine, EngineLoadSource, EpisodeHolder } from "../core/index.ts";
+import type { Engine, EngineActivitySource, EngineLoadSource, EpisodeHolder } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -10,7 +10,7 @@ import type { Access } from "./secrets.ts";
 export type EngineName = NonNullable<RolloutSettings["engine"]>;
 
 export type ConnectedEngine = {
-  readonly engine: Engine & Partial<EngineLoadSource & EpisodeHolder>;
+  readonly engine: Engine & Partial<EngineLoadSource & EpisodeHolder & EngineActivitySource>;
   /** Address of the engine, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;

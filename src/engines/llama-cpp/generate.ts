@@ -3,6 +3,7 @@
 
 import { createRandom } from "../../lib/random.ts";
 import { endingOf, type Generated, type GenerateOptions, type GenerationParams } from "../token-sampling.ts";
+import type { ActivityCounter } from "./activity.ts";
 import type { Rows } from "./rows.ts";
 import type { SequenceLease } from "./sequence-pool.ts";
 
@@ -16,12 +17,13 @@ export async function generate(
     readonly prompt: Uint32Array;
     readonly params: GenerationParams;
     readonly rows: Rows;
+    readonly activity: ActivityCounter;
     readonly weightVersion: string | null;
     readonly onTokens: GenerateOptions["onTokens"];
     readonly signal: AbortSignal;
   },
 ): Promise<Generated> {
-  const { params, rows, weightVersion: version, onTokens, signal } = request;
+  const { params, rows, activity, weightVersion: version, onTokens, signal } = request;
   const prompt = [...request.prompt];
   // The last token is always computed, for the logits after it. Cached keys and values at other
   // positions are not shifted into place, because they depend on their positions.
@@ -33,23 +35,31 @@ export async function generate(
   const counts = new Map<number, number>();
   const { next: uniform } = createRandom(params.seed);
   let pending = prompt.slice(cachedTokens);
-  for (;;) {
-    const reason = endingOf(params, ids) ?? (signal.aborted ? "abort" : null);
-    if (reason !== null) {
-      const versions = ids.length === 0 ? [] : [{ version, count: ids.length }];
-      return { reason, ids: Uint32Array.from(ids), logprobs: Float32Array.from(logprobs), versions, cachedTokens };
+  const progress = activity.begin(pending.length);
+  try {
+    for (;;) {
+      const reason = endingOf(params, ids) ?? (signal.aborted ? "abort" : null);
+      if (reason !== null) {
+        const versions = ids.length === 0 ? [] : [{ version, count: ids.length }];
+        return { reason, ids: Uint32Array.from(ids), logprobs: Float32Array.from(logprobs), versions, cachedTokens };
+      }
+      await share();
+      if (pending.length > promptChunk) {
+        await sequence.controlledEvaluate(pending.slice(0, promptChunk));
+        pending = pending.slice(promptChunk);
+        progress.prompt(promptChunk);
+        continue;
+      }
+      const { token, logprob } = await rows.next(sequence, pending, { params, counts, uniform });
+      if (ids.length === 0) progress.prompt(pending.length);
+      progress.token();
+      ids.push(token);
+      onTokens?.([token]);
+      logprobs.push(logprob);
+      counts.set(token, (counts.get(token) ?? 0) + 1);
+      pending = [token];
     }
-    await share();
-    if (pending.length > promptChunk) {
-      await sequence.controlledEvaluate(pending.slice(0, promptChunk));
-      pending = pending.slice(promptChunk);
-      continue;
-    }
-    const { token, logprob } = await rows.next(sequence, pending, { params, counts, uniform });
-    ids.push(token);
-    onTokens?.([token]);
-    logprobs.push(logprob);
-    counts.set(token, (counts.get(token) ?? 0) + 1);
-    pending = [token];
+  } finally {
+    progress.end();
   }
 }

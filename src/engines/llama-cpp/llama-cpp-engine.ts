@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 
-import type { Engine, EngineControl, EpisodeHolder } from "../../core/engine.ts";
+import type { Engine, EngineActivity, EngineActivitySource, EngineControl, EpisodeHolder } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import {
   type Generated,
@@ -17,6 +17,7 @@ import {
   inRange,
   type ModelLimits,
 } from "../token-sampling.ts";
+import { ActivityCounter } from "./activity.ts";
 import { generate } from "./generate.ts";
 import {
   type Llama,
@@ -66,7 +67,7 @@ export type LlamaCppEngineOptions = {
 };
 
 /** The operations that only this engine has. */
-export interface LlamaCppEngine extends Engine, EpisodeHolder, Pick<EngineControl, "abort"> {
+export interface LlamaCppEngine extends Engine, EpisodeHolder, EngineActivitySource, Pick<EngineControl, "abort"> {
   readonly limits: ModelLimits;
 }
 
@@ -141,6 +142,7 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
   readonly mostEpisodes: number;
   readonly #pool: SequencePool;
   readonly #rows: Rows;
+  readonly #activity = new ActivityCounter();
   readonly #weightVersion: string | null;
   readonly #dispose: () => Promise<void>;
   #closing: Promise<void> | null = null;
@@ -171,6 +173,10 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
     return this.#closing;
   }
 
+  activity(): EngineActivity {
+    return this.#activity.current;
+  }
+
   endEpisode(routingKey: string): void {
     this.#pool.end(routingKey);
   }
@@ -186,13 +192,13 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
     params: GenerationParams,
     { routingKey, onTokens, signal }: GenerateOptions & { readonly signal: AbortSignal },
   ): Promise<Generated> {
-    const [rows, weightVersion] = [this.#rows, this.#weightVersion];
+    const own = { rows: this.#rows, weightVersion: this.#weightVersion, activity: this.#activity };
     let generated: Generated;
     try {
       const lease = await this.#pool.acquire(routingKey, prompt, signal);
       let isSound = false;
       try {
-        generated = await generate(lease, { prompt, params, rows, weightVersion, onTokens, signal });
+        generated = await generate(lease, { prompt, params, onTokens, signal, ...own });
         isSound = true;
       } finally {
         lease.release(isSound);
