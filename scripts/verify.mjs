@@ -30,6 +30,7 @@ const { values, positionals } = parseArgs({
 const targets = {
   transformers: () => verifyModel("transformers"),
   "llama-cpp": () => verifyModel("llama-cpp"),
+  gguf: async () => (await import("./verify/gguf.mjs")).verifyGguf(positionals.slice(1)),
   router: async () => (await import("./verify/router.mjs")).verifyRouter(values),
   sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
   vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
@@ -64,6 +65,7 @@ const targets = {
  */
 const installs = {
   "llama-cpp": async () => (await import("./verify/peers.mjs")).installLlama(),
+  gguf: async () => (await import("./verify/gguf.mjs")).verifyGguf(positionals.slice(1)),
   router: async () => (await import("./verify/router.mjs")).installRouter(values),
   python: async () => (await import("./verify/python-suite.mjs")).installPython(),
   viewer: async () => (await import("./verify/viewer/browser.mjs")).installChromium(),

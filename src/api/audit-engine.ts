@@ -13,15 +13,17 @@ import { readFlag } from "./setting.ts";
 import { type Access, readAccess } from "./secrets.ts";
 
 /** Options of {@link auditEngine}: the flags of the command `doctor engine` in camelCase. */
-export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
+export type AuditEngineOptions = CallOptions &
   Pick<
     RolloutSettingOptions,
     "apiKeyEnv" | "engineAuthorizationEnv" | "endpoint" | "turnTimeout" | "maxContextTokens"
   > & {
-    /** Address of the server, like http://127.0.0.1:30000. Required. */
+    /** Address of the server, like http://127.0.0.1:30000. Required without `gguf`. */
     readonly url?: string;
+    /** GGUF file to examine in this process, in place of a server. @default none */
+    readonly gguf?: string;
     /** Kind of the server. @default "sglang" */
-    readonly engine?: "sglang" | "vllm";
+    readonly engine?: "sglang" | "vllm" | "llama-cpp";
     /** True if the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
     /** Receives the server once it has answered. @default nothing does */
@@ -34,8 +36,8 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
 export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome;
 
 export type AuditEngineResult = {
-  readonly engine: "sglang" | "vllm";
-  /** Address of the server, safe to show. */
+  readonly engine: "sglang" | "vllm" | "llama-cpp";
+  /** Address of the server, safe to show; for a GGUF file "this process". */
   readonly address: string;
   /** `null` if the server does not report it. */
   readonly contextTokens: number | null;
@@ -45,13 +47,16 @@ export type AuditEngineResult = {
 /** The public function of this name: `functions.ts`. */
 export async function auditEngine(options: AuditEngineOptions): Promise<AuditEngineResult> {
   const { variables = process.env, url, exclusive = false, signal, drain, onServer, onCheck } = options;
+  if (options.gguf !== undefined || options.engine === "llama-cpp") return examineGguf(options);
   const name = readFlag(rolloutSettings.engine, options.engine) ?? "sglang";
   if (name !== "sglang" && name !== "vllm") {
-    throw new ConfigurationError(`Cannot examine engine "${name}": it has no server; use --engine sglang or vllm.`);
+    throw new ConfigurationError(
+      `Cannot examine engine "${name}": it has no server; use --engine sglang or vllm, or --gguf <file>.`,
+    );
   }
   if (url === undefined) {
     throw new ConfigurationError(
-      "Cannot examine a server: none is named; give --url, like --url http://127.0.0.1:30000.",
+      "Cannot examine a server: none is named; give --url, like --url http://127.0.0.1:30000, or --gguf <file>.",
     );
   }
   const { apiKeyEnv = null, engineAuthorizationEnv = null } = options;
@@ -84,6 +89,38 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
       },
     });
   }
+  return { ...facts, checks };
+}
+
+async function examineGguf(options: AuditEngineOptions): Promise<AuditEngineResult> {
+  const { gguf, url, engine, exclusive, cwd = process.cwd(), onServer, onCheck, signal, drain } = options;
+  if (gguf === undefined) {
+    throw new ConfigurationError('Cannot examine engine "llama-cpp": no weights are named; give --gguf <file>.');
+  }
+  if (url !== undefined || exclusive === true || (engine !== undefined && engine !== "llama-cpp")) {
+    throw new ConfigurationError(
+      "Cannot use --url, --exclusive or another --engine with --gguf: the file is examined in this process; remove them.",
+    );
+  }
+  const contextTokens = readFlag(rolloutSettings.maxContextTokens, options.maxContextTokens);
+  const checks: EngineCheck[] = [];
+  let facts = { engine: "llama-cpp" as const, address: "this process", contextTokens };
+  const { auditGguf } = await import("./audit-gguf.ts");
+  await auditGguf({
+    gguf,
+    cwd,
+    contextTokens,
+    signal: drain ?? signal,
+    onContext: (found) => {
+      facts = { ...facts, contextTokens: found };
+      onServer?.(facts);
+    },
+    onOutcome: (outcome) => {
+      const check = { mode: "whole" as const, ...outcome };
+      checks.push(check);
+      onCheck?.(check);
+    },
+  });
   return { ...facts, checks };
 }
 

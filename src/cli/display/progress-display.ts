@@ -12,7 +12,7 @@ import {
   type RunProgress,
   speedText,
 } from "./run-table.ts";
-import { type Colours, coloursFor, formatCount, formatDuration, oneMessage, terminalText } from "./terminal-text.ts";
+import { type Colours, coloursFor, formatCount, oneMessage, terminalText } from "./terminal-text.ts";
 
 export interface ProgressDisplay {
   /** May be called at every event. */

@@ -28,7 +28,10 @@ type Slot = {
   /** The episode that returns to it; `null` if none does. */
   key: string | null;
   isSound: boolean;
-  /** The prompt of the call that uses it; `null` while it is idle or waits for a copy. */
+  /**
+   * The prompt of the call that uses it; `null` while it is idle, or waits for a copy and so holds
+   * only what it did before.
+   */
   prompt: Uint32Array | null;
   readonly waiting: Set<Copy>;
 };
@@ -39,7 +42,10 @@ export class SequencePool {
   readonly #idle: Slot[];
   readonly #permits: Semaphore;
 
+  readonly #canCopy: boolean;
+
   constructor(sequences: readonly LlamaSequence[]) {
+    this.#canCopy = sequences.every(({ _copyStateFromOtherSequence: copy }) => copy !== undefined);
     this.#slots = sequences.map((sequence) => ({
       sequence,
       key: null,
@@ -57,8 +63,14 @@ export class SequencePool {
    */
   async acquire(key: string | null, prompt: Uint32Array, signal: AbortSignal): Promise<SequenceLease> {
     const releasePermit = await this.#permits.acquire(signal);
-    const slot = this.#take(key, prompt);
+    const source = this.#sourceFor(key, prompt);
+    const slot = this.#take(key, source);
     slot.key = key;
+    const tokens = source === null ? 0 : source.tokens;
+    const copies =
+      this.#canCopy && source !== null && source.slot !== slot && tokens >= heldBy(slot, prompt) + fewTokens;
+    // A call without a source is one for those that begin while it is still computing.
+    if (!copies) slot.prompt = prompt;
     const release = (isSound: boolean): void => {
       slot.isSound = isSound;
       slot.prompt = null;
@@ -70,7 +82,7 @@ export class SequencePool {
     try {
       if (!slot.isSound) await slot.sequence.clearHistory();
       slot.isSound = true;
-      await this.#copyBeginning(slot, prompt, signal);
+      if (copies) await copyBeginning(slot.sequence, { source: source.slot, tokens, signal });
     } catch (error) {
       release(false);
       throw error;
@@ -88,37 +100,53 @@ export class SequencePool {
     for (const slot of this.#slots) if (slot.key === key) slot.key = null;
   }
 
-  /** An episode's own slot, else one that no episode returns to, else the one that is idle longest. */
-  #take(key: string | null, prompt: Uint32Array): Slot {
-    const free = this.#idle.filter((slot) => slot.key === null);
-    const candidates = free.length > 0 ? free : this.#idle.slice(0, 1);
+  /** The slot that holds, or computes, most of the prompt's beginning; `null` if none holds any. */
+  #sourceFor(key: string | null, prompt: Uint32Array): { readonly slot: Slot; readonly tokens: number } | null {
+    // Of equals, the episode's own is best: nothing is copied.
+    const own = this.#slots.filter((slot) => key !== null && slot.key === key);
+    let found: Slot | null = null;
+    let most = 0;
+    for (const slot of [...own, ...this.#slots]) {
+      const tokens = heldBy(slot, prompt);
+      if (tokens > most) [found, most] = [slot, tokens];
+    }
+    return found === null ? null : { slot: found, tokens: most };
+  }
+
+  /**
+   * An episode's own slot; else one that no episode returns to; else the one that is idle longest.
+   * What the source holds stays where it is, if another slot can be taken and it can be copied.
+   */
+  #take(key: string | null, source: { readonly slot: Slot } | null): Slot {
     const own = key === null ? undefined : this.#idle.find((slot) => slot.key === key);
-    const slot = own ?? best(candidates, (one) => (one.isSound ? commonPrefix(one.sequence.contextTokens, prompt) : 0));
+    const free = this.#idle.filter((slot) => slot.key === null);
+    const kept = free.filter((slot) => slot !== source?.slot);
+    const reused = free.find((slot) => slot === source?.slot);
+    const slot = own ?? (this.#canCopy ? (kept[0] ?? reused) : (reused ?? kept[0])) ?? this.#idle[0];
     if (slot === undefined) throw new Error("There are as many permits as sequences.");
     this.#idle.splice(this.#idle.indexOf(slot), 1);
     return slot;
   }
+}
 
-  async #copyBeginning(slot: Slot, prompt: Uint32Array, signal: AbortSignal): Promise<void> {
-    const { sequence } = slot;
-    const { _copyStateFromOtherSequence: copyState } = sequence;
-    if (copyState === undefined) return;
-    const most = prompt.length - 1;
-    const sharedWith = (other: Slot): number =>
-      !other.isSound || other === slot
-        ? 0
-        : Math.min(most, commonPrefix(other.prompt ?? other.sequence.contextTokens, prompt));
-    const source = best(this.#slots, sharedWith);
-    if (source === undefined) return;
-    const tokens = sharedWith(source);
-    if (tokens < commonPrefix(sequence.contextTokens, prompt) + fewTokens) return;
-    const copy = async (): Promise<void> => {
-      const isDone = await copyState.call(sequence, source.sequence, tokens);
-      if (!isDone) await sequence.clearHistory();
-    };
-    if (source.prompt === null) await copy();
-    else await waitForCopy(source, { tokens, copy, signal });
-  }
+/** Number of tokens of the prompt's beginning that the slot holds, or will once its call has computed them. */
+function heldBy(slot: Slot, prompt: Uint32Array): number {
+  if (!slot.isSound) return 0;
+  return Math.min(prompt.length - 1, commonPrefix(slot.prompt ?? slot.sequence.contextTokens, prompt));
+}
+
+async function copyBeginning(
+  sequence: LlamaSequence,
+  { source, tokens, signal }: { readonly source: Slot; readonly tokens: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const { _copyStateFromOtherSequence: copyState } = sequence;
+  if (copyState === undefined) return;
+  const copy = async (): Promise<void> => {
+    const isDone = await copyState.call(sequence, source.sequence, tokens);
+    if (!isDone) await sequence.clearHistory();
+  };
+  if (source.prompt === null) await copy();
+  else await waitForCopy(source, { tokens, copy, signal });
 }
 
 /** Waits for the source's next pause with enough tokens; does nothing if it ends before. */
@@ -152,16 +180,6 @@ async function shareBeginning(slot: Slot): Promise<void> {
     if (copy.tokens > slot.sequence.nextTokenIndex || !slot.waiting.delete(copy)) continue;
     await copy.run(true);
   }
-}
-
-/** The first element with the highest value; `undefined` if there is none. */
-function best<T>(items: readonly T[], valueOf: (item: T) => number): T | undefined {
-  let found: { readonly item: T; readonly value: number } | undefined;
-  for (const item of items) {
-    const value = valueOf(item);
-    if (found === undefined || value > found.value) found = { item, value };
-  }
-  return found?.item;
 }
 
 function commonPrefix(one: ArrayLike<number>, other: ArrayLike<number>): number {
