@@ -3,7 +3,7 @@
 // that folder's tokenizer.json. Random texts and every token of the vocabulary.
 
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import fc from "fast-check";
@@ -65,7 +65,8 @@ const snippets = [
  * @param {readonly string[]} parameters Path of the file, and of the folder.
  * @returns {Promise<number>} Exit code.
  */
-export async function verifyGguf([path, folder]) {
+export async function verifyGguf(parameters) {
+  const [path, folder] = parameters.map((one) => resolve(process.env["INIT_CWD"] ?? ".", one));
   if (path === undefined) {
     process.stderr.write("Cannot verify: no model is named; give the path of a GGUF file.\n");
     return 2;
@@ -86,8 +87,8 @@ export async function verifyGguf([path, folder]) {
   /** @type {(name: string, encode: (text: string) => readonly number[] | Uint32Array) => void} */
   const compare = (name, encode) => {
     const different = texts.filter((text) => encode(text).join() !== tokenizer.encode(text).join());
-    console.log(`${name}: ${texts.length - different.length} of ${texts.length} texts have the same ids`);
-    for (const text of different.slice(0, 3)) console.log(`  ${JSON.stringify(text)}`);
+    process.stdout.write(`${name}: ${texts.length - different.length} of ${texts.length} texts have the same ids\n`);
+    for (const text of different.slice(0, 3)) process.stdout.write(`  ${JSON.stringify(text)}\n`);
     failed += different.length;
   };
   const llama = await library.getLlama({ gpu: false, build: "never", logLevel: "error", maxThreads: 1 });

@@ -1,4 +1,4 @@
-// A GGUF file alone says what a model folder says: the same tokenizer, prompts and parsers, for
+// A GGUF file without a folder says what a model folder says: the same tokenizer, prompts and parsers, for
 // every command that takes a model.
 
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
 // Episodes of an engine that keeps their state between turns: no more run at once than it holds.
 
-import type { EpisodeHolder } from "../core/engine.ts";
+import type { EpisodeHolder } from "../core/local-engine.ts";
 import { createSemaphore } from "../lib/limits.ts";
 import { routingKeyOf, type RunEpisode } from "../rollout/loop.ts";
 

@@ -1,6 +1,4 @@
-import { writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { createTestCli } from "./cli.test-helper.ts";

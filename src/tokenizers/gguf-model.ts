@@ -9,7 +9,7 @@ import { basename } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { createTokenizer } from "./create-tokenizer.ts";
 import { type GgufMetadata, readGgufMetadata } from "./gguf-metadata.ts";
-import type { ModelFolder } from "./load-tokenizer.ts";
+import type { ModelFolder } from "./model-folder.ts";
 
 /** Reads the file; rejects with a `ConfigurationError` that names what is missing or unknown. */
 export async function loadGgufModel(path: string): Promise<ModelFolder> {

@@ -24,7 +24,7 @@ export interface ProgressDisplay {
 }
 
 const repaintMs = 200;
-/** Nobody should take a slow model for one that hangs. */
+/** A slow model must not look like one that hangs. */
 const plainLineMs = 2_000;
 
 /**

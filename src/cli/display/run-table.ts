@@ -45,7 +45,7 @@ export function speedText(totals: RunTotals, activity: EngineActivity | null, se
   return `${formatNumber(turnsPerSecond)} turns/s${separator}${tokens} tokens/s`;
 }
 
-/** What an engine in this process does now; `null` if it does not say. */
+/** The present work of an engine in this process; `null` if it does not say. */
 export function activityText(activity: EngineActivity | null): string | null {
   if (activity === null) return null;
   const computed = `${formatCount(activity.promptTokens)} prompt tokens computed`;

@@ -1,6 +1,6 @@
-// What the engine is doing, for people who wait for a slow model.
+// Counts of the work of an engine, unfinished calls included, for people who wait for a slow model.
 
-import type { EngineActivity } from "../../core/engine.ts";
+import type { EngineActivity } from "../../core/local-engine.ts";
 
 type Call = { promptTokens: number; readonly ofPromptTokens: number; sampledTokens: number };
 

@@ -6,8 +6,9 @@ import { randomInt } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 
-import type { Engine, EngineActivity, EngineActivitySource, EngineControl, EpisodeHolder } from "../../core/engine.ts";
+import type { Engine, EngineControl } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
+import type { EngineActivity, EngineActivitySource, EpisodeHolder } from "../../core/local-engine.ts";
 import {
   type Generated,
   type GenerateOptions,

@@ -11,7 +11,7 @@ import { ConfigurationError } from "../../core/failure.ts";
 /** The result after one token. */
 export type LlamaRow = { readonly next: { readonly logits?: ReadonlyMap<number, number> } } | undefined;
 
-/** What is computed after a token: the whole row of logits, or the logits of these tokens. */
+/** Result that is requested after a token: the whole row of logits, or the logits of these tokens. */
 export type LlamaLogits = true | { readonly filter: { readonly tokens: readonly number[] } };
 
 /** A token, or a token together with options for the result after it. */
@@ -38,6 +38,18 @@ export interface LlamaSequence {
    * failed, and the cache must be cleared. Not a documented method; absent from some versions.
    */
   _copyStateFromOtherSequence?(other: LlamaSequence, tokens: number): Promise<boolean>;
+}
+
+const copyMethod = "_copyStateFromOtherSequence";
+
+/** True if this version of the library can copy caches. */
+export function canCopyState(sequence: LlamaSequence): boolean {
+  return typeof sequence[copyMethod] === "function";
+}
+
+/** Calls {@link LlamaSequence._copyStateFromOtherSequence}, which must be there. */
+export async function copyState(sequence: LlamaSequence, source: LlamaSequence, tokens: number): Promise<boolean> {
+  return sequence[copyMethod]!(source, tokens);
 }
 
 /** A sampler of llama.cpp: its settings decide what remains of a row. */

@@ -47,7 +47,7 @@ function orderOf(logits: Float32Array): readonly number[] {
 }
 
 /**
- * The library's two ways to one row: documented calls get the whole row, and the context behind
+ * The library's two ways to one row: documented calls get the whole row, and the context below
  * them does with a row what llama.cpp's samplers do.
  */
 function fakeContext(row: () => Float32Array, { distort = 0, hasNative = true } = {}) {

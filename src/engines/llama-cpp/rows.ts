@@ -31,12 +31,12 @@ const largestTail = 0.1;
 /** Largest difference between logprobs from the head and from the whole row. */
 const tolerance = 1e-4;
 
-/** What the choice of a token depends on besides its row. */
+/** Inputs of the choice of a token besides its row. */
 export type Choice = {
   readonly params: GenerationParams;
   /** Number of times that each token was sampled so far. */
   readonly counts: ReadonlyMap<number, number>;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly uniform: () => number;
 };
 
@@ -137,7 +137,7 @@ export class Rows {
     return { ids, powers, sum: powers.reduce((sum, power) => sum + power, 0) + tail };
   }
 
-  /** What remains of a row, the highest logit first; equal ones by their ids. */
+  /** The logits that such a sampler keeps, the highest first; equal ones by their ids. */
   async #sorted({ index, sampler }: Row, config: Parameters<NativeSampler["applyConfig"]>[0]) {
     sampler.applyConfig(config);
     const result = await this.#native!.sampleToken(index, sampler, false, false, true, false);
@@ -163,7 +163,7 @@ export class Rows {
     const { params, uniform } = choice;
     const [powers, sum] = powersOf(this.#read(pairs), params.temperature);
     if (!isUncut(params)) return chooseToken(powers, sum, params, uniform);
-    // The draw continues behind the head, over all other tokens by their ids.
+    // The draw continues after the head, over all other tokens by their ids.
     let threshold = uniform() * sum;
     for (const id of head.ids) threshold -= powers[id]!;
     const others = powers.slice();

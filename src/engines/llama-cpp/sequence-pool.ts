@@ -4,7 +4,7 @@
 // others wait for it and copy.
 
 import { createSemaphore, type Semaphore } from "../../lib/limits.ts";
-import type { LlamaSequence } from "./llama-library.ts";
+import { canCopyState, copyState, type LlamaSequence } from "./llama-library.ts";
 
 /** Copying fewer tokens than this is not worth the wait for a sequence that is in use. */
 const fewTokens = 32;
@@ -45,7 +45,7 @@ export class SequencePool {
   readonly #canCopy: boolean;
 
   constructor(sequences: readonly LlamaSequence[]) {
-    this.#canCopy = sequences.every(({ _copyStateFromOtherSequence: copy }) => copy !== undefined);
+    this.#canCopy = sequences.every(canCopyState);
     this.#slots = sequences.map((sequence) => ({
       sequence,
       key: null,
@@ -102,7 +102,7 @@ export class SequencePool {
 
   /** The slot that holds, or computes, most of the prompt's beginning; `null` if none holds any. */
   #sourceFor(key: string | null, prompt: Uint32Array): { readonly slot: Slot; readonly tokens: number } | null {
-    // Of equals, the episode's own is best: nothing is copied.
+    // The episode's own comes first: of equals it is best, because nothing is copied.
     const own = this.#slots.filter((slot) => key !== null && slot.key === key);
     let found: Slot | null = null;
     let most = 0;
@@ -139,10 +139,8 @@ async function copyBeginning(
   sequence: LlamaSequence,
   { source, tokens, signal }: { readonly source: Slot; readonly tokens: number; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { _copyStateFromOtherSequence: copyState } = sequence;
-  if (copyState === undefined) return;
   const copy = async (): Promise<void> => {
-    const isDone = await copyState.call(sequence, source.sequence, tokens);
+    const isDone = await copyState(sequence, source.sequence, tokens);
     if (!isDone) await sequence.clearHistory();
   };
   if (source.prompt === null) await copy();

@@ -182,7 +182,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       sampling,
       stopTokenIds,
       requestId,
-      routingKey: routingKeyOf(episodeId),
+      routingKey: shortKey(episodeId),
       ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
       ...(stopStrings === null ? {} : { stopStrings }),
     };
@@ -241,13 +241,8 @@ function digits(count: number): string {
   return count < 9000 ? String(count).padStart(4, "0") : `9${String(count).padStart(8, "0")}`;
 }
 
-/** The routing key of every call of an episode. */
-export function routingKeyOf(episodeId: string): string {
-  return shortKey(episodeId);
-}
-
 /** Routers skip keys longer than 128 bytes, and header values have few characters. */
-function shortKey(text: string): string {
+export function shortKey(text: string): string {
   return [0, 1].map((half) => deriveSeed(half, text).toString(16).padStart(8, "0")).join("");
 }
 
