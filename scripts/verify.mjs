@@ -30,6 +30,7 @@ const { values, positionals } = parseArgs({
 const targets = {
   transformers: () => verifyModel("transformers"),
   "llama-cpp": () => verifyModel("llama-cpp"),
+  gguf: async () => (await import("./verify/gguf.mjs")).verifyGguf(positionals.slice(1)),
   router: async () => (await import("./verify/router.mjs")).verifyRouter(values),
   sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
   vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
@@ -84,13 +85,21 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
                                              of parsers: 100 random texts a name; of response-templates: 60 answers each;
                                              of encoders: 100 conversations each; of families and values: the templates of TRL alone
+  <model.gguf> [folder]                      of gguf: the file, and the folder of the same model's tokenizer.json
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
+/**
+ * Targets that take parameters after their name, and how many the name is counted with.
+ *
+ * @type {Readonly<Record<string, number>>}
+ */
+const mostParameters = { learning: 2, gguf: 3 };
 const [name = ""] = positionals;
-const chosen = name === "all" ? Object.keys(targets) : [name];
+// A GGUF file of a real model is not at hand.
+const chosen = name === "all" ? Object.keys(targets).filter((target) => target !== "gguf") : [name];
 if (
   positionals.length < 1 ||
-  positionals.length > (name === "learning" ? 2 : 1) ||
+  positionals.length > (mostParameters[name] ?? 1) ||
   chosen.some((one) => !Object.hasOwn(values.install ? installs : targets, one))
 ) {
   process.stderr.write(usage);

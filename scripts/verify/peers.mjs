@@ -93,6 +93,17 @@ async function askLlama({ reference, referencePath, answerPath }) {
     [join(root, "scripts", "verify", "llama-peer.mjs"), referencePath, answerPath, modelPath],
     install,
   );
+  // One file is enough for a rollout; the package is found in the folder of the process.
+  const out = join(work, `rollout-${process.pid}`);
+  run(
+    process.execPath,
+    [
+      ...[join(root, "dist", "cli", "main.js"), "rollout", "--gguf", modelPath, "--tasks", "0-3", "--group-size", "2"],
+      ...["--max-turns", "4", "--quiet", "--out", out],
+    ],
+    install,
+  );
+  run(process.execPath, [join(root, "dist", "cli", "main.js"), "doctor", "engine", "--gguf", modelPath], install);
   const { compareEngines } = await import("./llama-engine.mjs");
   const path = createRequire(join(install, "package.json")).resolve("node-llama-cpp");
   const library = /** @type {import("../../dist/engines/llama-cpp/index.js").LlamaLibrary} */ (

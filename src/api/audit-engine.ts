@@ -13,13 +13,15 @@ import { type EngineName, rolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 
 /** Options of {@link auditEngine}: the flags of the command `doctor engine` in camelCase. */
-export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
+export type AuditEngineOptions = CallOptions &
   Pick<
     RolloutSettingOptions,
     "apiKeyEnv" | "engineAuthorizationEnv" | "endpoint" | "turnTimeout" | "maxContextTokens"
   > & {
-    /** Address of the server, like http://127.0.0.1:30000. Required. */
+    /** Address of the server, like http://127.0.0.1:30000. Required without `gguf`. */
     readonly url?: string;
+    /** GGUF file to examine in this process, in place of a server. @default none */
+    readonly gguf?: string;
     /** Kind of the server, such as "sglang" or "vllm". @default "sglang" */
     readonly engine?: EngineName;
     /** True if the server has no other users, so that it may be paused. @default false */
@@ -35,7 +37,7 @@ export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome
 
 export type AuditEngineResult = {
   readonly engine: EngineName;
-  /** Address of the server, safe to show. */
+  /** Address of the server, safe to show; for a GGUF file "this process". */
   readonly address: string;
   /** `null` if the server does not report it. */
   readonly contextTokens: number | null;
@@ -45,12 +47,13 @@ export type AuditEngineResult = {
 /** The public function of this name: `functions.ts`. */
 export async function auditEngine(options: AuditEngineOptions): Promise<AuditEngineResult> {
   const { variables = process.env, url, exclusive = false, signal, drain, onServer, onCheck } = options;
+  if (options.gguf !== undefined || options.engine === "llama-cpp") return examineGguf(options);
   const name = readFlag(rolloutSettings.engine, options.engine) ?? "sglang";
   const row = engineRow(name);
   if (row?.type !== "server") {
     const servers = engineNames.filter((one) => engineRows[one].type === "server");
     throw new ConfigurationError(
-      `Cannot examine engine "${name}": it has no server; use --engine ${alternatives(servers)}.`,
+      `Cannot examine engine "${name}": it has no server; use --engine ${alternatives(servers)}, or --gguf <file>.`,
     );
   }
   if (url === undefined) {
@@ -86,6 +89,38 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
       },
     });
   }
+  return { ...facts, checks };
+}
+
+async function examineGguf(options: AuditEngineOptions): Promise<AuditEngineResult> {
+  const { gguf, url, engine, exclusive, cwd = process.cwd(), onServer, onCheck, signal, drain } = options;
+  if (gguf === undefined) {
+    throw new ConfigurationError('Cannot examine engine "llama-cpp": no weights are named; give --gguf <file>.');
+  }
+  if (url !== undefined || exclusive === true || (engine !== undefined && engine !== "llama-cpp")) {
+    throw new ConfigurationError(
+      "Cannot use --url, --exclusive or another --engine with --gguf: the file is examined in this process; remove them.",
+    );
+  }
+  const contextTokens = readFlag(rolloutSettings.maxContextTokens, options.maxContextTokens);
+  const checks: EngineCheck[] = [];
+  let facts = { engine: "llama-cpp" as const, address: "this process", contextTokens };
+  const { auditGguf } = await import("./audit-gguf.ts");
+  await auditGguf({
+    gguf,
+    cwd,
+    contextTokens,
+    signal: drain ?? signal,
+    onContext: (found) => {
+      facts = { ...facts, contextTokens: found };
+      onServer?.(facts);
+    },
+    onOutcome: (outcome) => {
+      const check = { mode: "whole" as const, ...outcome };
+      checks.push(check);
+      onCheck?.(check);
+    },
+  });
   return { ...facts, checks };
 }
 

@@ -162,6 +162,7 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
     maxContextTokens: settings.maxContextTokens,
     environment: settings.env,
     cwd,
+    onNotice: parts.onNotice,
   };
   if (name === "expert" && findPreset(settings.preset) !== null) {
     return (await import("./open-expert-server.ts")).openExpertServer({ ...context, options: settings }, parts);

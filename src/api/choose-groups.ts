@@ -3,7 +3,7 @@
 // contacted.
 
 import { resolve } from "node:path";
-import { ConfigurationError, type EngineLoadSource } from "../core/index.ts";
+import { ConfigurationError, type EngineLoadSource, type EpisodeHolder } from "../core/index.ts";
 import {
   type AdaptiveConcurrency,
   createCurriculum,
@@ -66,12 +66,17 @@ export async function chooseGroups(
   return { groups: policy, quota, tasks: createCurriculum({ taskIndexes, seed, known }) };
 }
 
-/** A number, or bounds between which the concurrency adapts to the load that servers report. */
+/**
+ * A number, or bounds between which the concurrency adapts to the load that servers report; never
+ * more than an engine that keeps the state of episodes holds.
+ */
 export function concurrencyOf(
   value: ConcurrencyValue,
-  engine: Partial<EngineLoadSource> | null,
+  engine: Partial<EngineLoadSource & EpisodeHolder> | null,
 ): number | AdaptiveConcurrency {
-  const { floor, ceiling } = concurrencyBounds(value);
+  const bounds = concurrencyBounds(value);
+  const most = engine?.mostEpisodes ?? Infinity;
+  const [floor, ceiling] = [Math.min(bounds.floor, most), Math.min(bounds.ceiling, most)];
   const load = engine?.load === undefined ? null : (engine as EngineLoadSource);
   return floor === ceiling ? floor : { floor, ceiling, load };
 }

@@ -108,6 +108,12 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   const { tokenizer, vocabularySize, specialTokens } = model;
   const chatTemplate = await templateSourceOf(model, modelPath(folder, cwd));
   if (chatTemplate === null) {
+    if (settings.gguf !== null && folder === settings.gguf) {
+      throw new ConfigurationError(
+        `Cannot render prompts for "${folder}": its metadata have no chat template (tokenizer.chat_template); name the ` +
+          "folder of the model's tokenizer.json and chat template with --model.",
+      );
+    }
     throw new ConfigurationError(
       `Cannot render prompts for "${folder}": the folder has no chat template (chat_template.jinja, or chat_template in ` +
         "tokenizer_config.json); add the file from the model's publisher.",

@@ -281,11 +281,19 @@ export async function connectPolicy(
     );
   };
   try {
-    return { ...connected, runEpisode: await runner(), close };
+    return { ...connected, runEpisode: await holding(await runner(), connected.engine), close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Episodes beyond those whose state the engine keeps wait before they begin. */
+async function holding(runEpisode: RunEpisode, engine: ConnectedEngine["engine"]): Promise<RunEpisode> {
+  const { mostEpisodes, endEpisode } = engine;
+  if (mostEpisodes === undefined || endEpisode === undefined) return runEpisode;
+  const { holdEpisodes } = await import("./hold-episodes.ts");
+  return holdEpisodes(runEpisode, { mostEpisodes, endEpisode: (key) => endEpisode.call(engine, key) });
 }
 
 /** The notice of every run in which the expert answers a program. */

@@ -39,7 +39,7 @@ const rows = {
     help: "a GGUF file in this process",
     samplesHere: true,
     required: { option: "gguf", what: "weights" },
-    needsModel: () => true,
+    needsModel: () => false,
     options: llamaCppOptions,
     load: () => import("../engines/llama-cpp/open.ts"),
   }),

@@ -33,10 +33,11 @@ function modelFolder(model: string): string {
 }
 
 /**
- * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine
- * has a default checkpoint.
+ * The settings with the folder of a shipped checkpoint in place of its name. Without a model, the
+ * GGUF file of the weights says what a folder would, and the embedded engine has a default
+ * checkpoint.
  */
 export function withShippedModel(settings: RolloutSettings): RolloutSettings {
-  const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
+  const name = settings.model ?? settings.gguf ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
   return name === null ? settings : { ...settings, model: modelFolder(name) };
 }

@@ -184,7 +184,7 @@ async function prepareWith(
     );
   }
   const hasTokens = policy.engine !== null && policy.engine !== "none";
-  const namesModel = given.model !== null || given.engine === "embedded";
+  const namesModel = given.model !== null || given.gguf !== null || given.engine === "embedded";
   const named = namesModel ? (await import("./model-path.ts")).withShippedModel(given) : given;
   const model = hasTokens ? await chooseModel(named, context.cwd) : null;
   const settings: RolloutSettings = {

@@ -4,6 +4,7 @@
 
 import { existsSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
+import type { EngineActivity } from "../core/local-engine.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/trainers.ts";
 import { hideSecrets } from "../lib/hidden-parts.ts";
@@ -38,8 +39,12 @@ export type RolloutEvent =
   | { readonly type: "warning"; readonly message: string }
   /** A server is skipped after several failures in a row, or is used again. */
   | { readonly type: "server-change"; readonly change: CircuitStatus }
-  /** An episode started or ended, a turn was sampled, a group was decided. `totals` may be called at any time. */
-  | { readonly type: "progress"; readonly totals: () => RunTotals }
+  /** An episode started or ended, a turn was sampled, a group was decided. Both functions may be called at any time; `activity` returns `null` unless the engine is in this process and says it. */
+  | {
+      readonly type: "progress";
+      readonly totals: () => RunTotals;
+      readonly activity: () => EngineActivity | null;
+    }
   /** Everything has ended; the folder is closed next. Absent if the run failed. */
   | { readonly type: "run-end"; readonly totals: RunTotals }
   /** A line for machines (`logJson`). */
@@ -265,6 +270,7 @@ async function runPrepared(
       exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
       ...(earlier === null ? {} : { decided: earlier.decided }),
     };
+    const activity = (): EngineActivity | null => connected.engine?.activity?.() ?? null;
     let totals: RunTotals;
     try {
       totals = await runRollout(plan, parts, {
@@ -273,10 +279,10 @@ async function runPrepared(
         signal,
         concurrency: concurrencyOf(settings.concurrency, connected.engine),
         onProgress: (current) => {
-          report = () => onEvent({ type: "progress", totals: current });
+          report = () => onEvent({ type: "progress", totals: current, activity });
           watched?.progress(current);
           budget?.check(current);
-          onEvent({ type: "progress", totals: current });
+          onEvent({ type: "progress", totals: current, activity });
         },
       });
     } finally {

@@ -79,7 +79,7 @@ export async function showRollout<T>(
       case "progress": {
         const { episodesStarted, episodesFinished } = event.totals();
         shown.running = episodesStarted - episodesFinished;
-        return shown.display?.update(event.totals);
+        return shown.display?.update(() => ({ totals: event.totals(), activity: event.activity() }));
       }
       case "run-end":
         return stop();

@@ -9,6 +9,7 @@ export type * from "./episode-summary.ts";
 export * from "./failure.ts";
 export type * from "./grading.ts";
 export type * from "./judge.ts";
+export type * from "./local-engine.ts";
 export * from "./message.ts";
 export * from "./renderer.ts";
 export type * from "./judge.ts";

@@ -2,16 +2,27 @@
 // engine is opened with. A server's engine is created from its address, and the first contact is
 // made by the caller; an engine in this process opens itself.
 
-import type { Engine, EngineControl, EngineLoadSource, Renderer, Tokenizer } from "../core/index.ts";
+import type {
+  Engine,
+  EngineActivitySource,
+  EngineControl,
+  EngineLoadSource,
+  EpisodeHolder,
+  Renderer,
+  Tokenizer,
+} from "../core/index.ts";
 import type { ServerFacts } from "../http/index.ts";
 import type { OptionTable } from "./part.ts";
 import type { SettingValues } from "./setting.ts";
 
 /** An engine that is open, in this process. */
-export type OpenedEngine = { readonly engine: Engine; readonly weightVersion: string | null };
+export type OpenedEngine = {
+  readonly engine: Engine & Partial<EpisodeHolder & EngineActivitySource>;
+  readonly weightVersion: string | null;
+};
 
 export type ConnectedEngine = {
-  readonly engine: Engine & Partial<EngineLoadSource>;
+  readonly engine: Engine & Partial<EngineLoadSource & EpisodeHolder & EngineActivitySource>;
   /** Address of the engine, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
@@ -86,6 +97,8 @@ export type EngineContext<Values> = {
   readonly environment: string;
   /** Folder that relative paths start from. */
   readonly cwd: string;
+  /** Receives what people should know about the engine before the run. */
+  readonly onNotice: (message: string) => void;
 };
 
 /** Row of an engine in this process. */

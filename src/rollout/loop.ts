@@ -32,7 +32,7 @@ export {
 } from "./episode/episode-options.ts";
 export type { RoutedExpertsSink } from "./episode/expert-rows.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
-export { sampleTurn } from "./episode/sample-turn.ts";
+export { sampleTurn, shortKey as routingKeyOf } from "./episode/sample-turn.ts";
 export { episodeSamples } from "../trajectories/index.ts";
 export { episodeUsage, type EpisodeUsage } from "./episode/episode-usage.ts";
 export { type ChatEpisodeParts, runChatEpisode, runEpisode } from "./episode/run-episode.ts";

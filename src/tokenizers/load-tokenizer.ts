@@ -7,38 +7,8 @@ import { basename, join, resolve } from "node:path";
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { type JsonObject, type JsonValue, parseJson, toPlain } from "../python-semantics/json/index.ts";
 import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
+import type { ModelFolder } from "./model-folder.ts";
 import { readRegular } from "../system/regular-file.ts";
-
-/** Facts about a model that its folder states, apart from its weights. */
-export type ModelFolder = {
-  /** The last part of the folder's path. */
-  readonly name: string;
-  readonly tokenizer: Tokenizer;
-  /**
-   * Upper bound of the model's token ids: `vocab_size` of config.json (that of its `text_config`
-   * first), including rows that pad the embedding; the tokenizer's size if config.json states none.
-   */
-  readonly vocabularySize: number;
-  /**
-   * `chat_template.jinja`, else the template in tokenizer_config.json; if it has several, the one
-   * named "tool_use", else "default". `null` if there is none.
-   */
-  readonly chatTemplate: string | null;
-  /**
-   * Further templates that tokenizer_config.json lists by name ("tool_use"), including "default" if
-   * it is listed.
-   */
-  readonly namedTemplates: ReadonlyMap<string, string>;
-  /**
-   * `bos_token`, `eos_token`, ... by their names in chat templates; those that are null are
-   * omitted.
-   */
-  readonly specialTokens: ReadonlyMap<string, string>;
-  /** tokenizer_config.json, lossless; `null` if there is none. */
-  readonly tokenizerConfig: JsonObject | null;
-  /** config.json, lossless; `null` if there is none. */
-  readonly config: JsonObject | null;
-};
 
 /**
  * Loads the tokenizer of a model folder, or makes one from parsed files. Rejects with a
@@ -50,12 +20,14 @@ export async function loadTokenizer(from: string | TokenizerDefinition): Promise
 }
 
 /**
- * Loads what a model folder says; the same errors as {@link loadTokenizer}. Only tokenizer.json must be there.
+ * Loads what a model folder or the metadata of a GGUF file say; the same errors as {@link loadTokenizer}.
+ * Of a folder only tokenizer.json must be there.
  *
  * @example
  * const { tokenizer, chatTemplate } = await loadModelFolder("models/Qwen3-4B-Instruct-2507");
  */
 export async function loadModelFolder(folder: string): Promise<ModelFolder> {
+  if (await isGgufFile(folder)) return (await import("./gguf-model.ts")).loadGgufModel(folder);
   await checkModelFolder(folder);
   const name = basename(resolve(folder));
   const [tokenizerText, jinja, tokenizerConfig, config] = await Promise.all([
@@ -165,11 +137,22 @@ export async function readModelFile(folder: string, name: string): Promise<strin
   }
 }
 
+/** True for a file whose name or beginning is that of GGUF files; Ollama's have no extension. */
+async function isGgufFile(path: string): Promise<boolean> {
+  const isFile = await stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+  if (!isFile) return path.endsWith(".gguf");
+  return path.endsWith(".gguf") || (await import("./gguf-metadata.ts")).isGguf(path);
+}
+
 /** Checks that the model folder exists before any of its files is reported as missing. */
 async function checkModelFolder(folder: string): Promise<void> {
   const found = await stat(folder).catch((error: unknown) => errorCode(error));
   if (typeof found !== "string" && found.isDirectory()) return;
-  const state = typeof found !== "string" ? "it is a file" : found === "ENOENT" ? "there is no such folder" : found;
+  const state =
+    typeof found !== "string" ? "it is a file, and not GGUF" : found === "ENOENT" ? "there is no such folder" : found;
   throw new ConfigurationError(
     `Cannot load a model from "${folder}": ${state}; name a folder with tokenizer.json and tokenizer_config.json, as ` +
       "downloaded from the Hugging Face hub.",

@@ -37,7 +37,7 @@ export const modules = {
   tokenizers: {
     imports: ["core", "lib", "system", "python-semantics", "renderers"],
     // The tokenizer of the demonstrations reads no files.
-    entries: ["readable-tokenizer.ts"],
+    entries: ["readable-tokenizer.ts", "gguf-metadata.ts"],
   },
   parsers: {
     imports: ["core", "lib", "python-semantics"],

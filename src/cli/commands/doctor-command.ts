@@ -31,10 +31,10 @@ export function doctorCommand(run: RunCommand): Command {
   const command = new Command("doctor")
     .summary("examine the chat template of a model, a server, or an environment, before anything is trained")
     .description(
-      "template: runs small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
+      "template: runs small conversations with the tokenizer and the chat template of a model folder or a GGUF file and shows: which renderer and parsers " +
         "read it and why, which messages make the template rewrite what the policy has seen or sampled, what the loop does " +
         "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.\n" +
-        "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed: ids, logprobs, stops, " +
+        "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed, or to a GGUF file: ids, logprobs, stops, " +
         "refusals, cancelled and aborted calls, weight versions, pauses. Samples some thousand tokens.\n" +
         "environment: runs an environment without a model and shows whether the same calls give the same results, whether episodes " +
         "are apart, what doing the same everywhere earns, how long steps take, and what a simulated user says.",
@@ -42,7 +42,7 @@ export function doctorCommand(run: RunCommand): Command {
     .argument("<what>", "template, engine, or environment")
     .argument(
       "[folder]",
-      "of a template: model folder; of an environment: a name, a module, or an address as for --env",
+      "of a template: model folder or GGUF file; of an environment: a name, a module, or an address as for --env",
     )
     .optionsGroup("Of a template:")
     .option("--template <file>", "a Jinja file in place of the folder's chat template");
@@ -53,7 +53,8 @@ export function doctorCommand(run: RunCommand): Command {
   command
     .optionsGroup("Of an engine:")
     .option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000")
-    .option("--engine <name>", "sglang or vllm (default: sglang)");
+    .option("--engine <name>", "sglang or vllm (default: sglang)")
+    .option("--gguf <file>", "a GGUF file in this process, in place of a server");
   addSettings(command, rolloutSettings, {
     names: ["apiKeyEnv", "engineAuthorizationEnv", "endpoint", "turnTimeout"],
     heading: "Of an engine",
@@ -80,6 +81,7 @@ Examples:
   $ npx trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json
   $ npx trainable-agents doctor engine --url http://127.0.0.1:30000
   $ npx trainable-agents doctor engine --engine vllm --url http://127.0.0.1:8000 --exclusive
+  $ npx trainable-agents doctor engine --gguf ./Qwen3-0.6B-Q8_0.gguf
   $ npx trainable-agents doctor environment ./my-env.ts
   $ npx trainable-agents doctor environment openenv:ws://127.0.0.1:8000 --env-tasks seeds:20 --task-count 2 --json`,
     )
@@ -120,6 +122,7 @@ async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<n
   const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${line}\n`));
   const result = await auditEngine({
     ...flags,
+    cwd: context.cwd,
     variables: env,
     drain,
     signal: cancel,

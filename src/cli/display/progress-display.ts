@@ -2,23 +2,21 @@
 // elsewhere (CI, pipes, log files). It is written to stderr, so that stdout holds only results.
 
 import type { createLogUpdate } from "log-update";
-import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
 import type { CliContext } from "../cli-context.ts";
-import { passText, progressLine } from "./run-table.ts";
 import {
-  type Colours,
-  coloursFor,
-  formatCount,
-  formatDuration,
-  formatNumber,
-  formatRate,
-  oneMessage,
-  terminalText,
-} from "./terminal-text.ts";
+  activityText,
+  elapsedText,
+  passText,
+  progressLine,
+  remainingText,
+  type RunProgress,
+  speedText,
+} from "./run-table.ts";
+import { type Colours, coloursFor, formatCount, oneMessage, terminalText } from "./terminal-text.ts";
 
 export interface ProgressDisplay {
   /** May be called at every event. */
-  update(totals: () => RunTotals): void;
+  update(progress: () => RunProgress): void;
   /** Prints a permanent line above the block. */
   note(line: string): void;
   /** Shows the last state once more if that is useful, and releases the terminal. */
@@ -26,7 +24,8 @@ export interface ProgressDisplay {
 }
 
 const repaintMs = 200;
-const plainLineMs = 5_000;
+/** A slow model must not look like one that hangs. */
+const plainLineMs = 2_000;
 
 /**
  * Painter of a block in a live terminal ({@link isLiveTerminal}); `null` elsewhere, where the
@@ -59,7 +58,7 @@ function isLiveTerminal(stderr: CliContext["stderr"], env: CliContext["env"]): b
 }
 
 function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
-  let latest: (() => RunTotals) | null = null;
+  let latest: (() => RunProgress) | null = null;
   let shown = "";
   const show = (): void => {
     if (latest === null) return;
@@ -70,8 +69,8 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
   const timer = setInterval(show, plainLineMs);
   timer.unref();
   return {
-    update: (totals) => {
-      latest = totals;
+    update: (progress) => {
+      latest = progress;
     },
     note: (line) => stderr.write(`${oneMessage(line)}\n`),
     stop: () => {
@@ -84,16 +83,16 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
 function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Painter): ProgressDisplay {
   const block = painter(process.stderr, { showCursor: true });
   const shown = (text: string): string => terminalText(text, colours.isColorSupported);
-  let latest: (() => RunTotals) | null = null;
+  let latest: (() => RunProgress) | null = null;
   const paint = (): void => {
     if (latest !== null) block(shown(progressBlock(latest(), colours, process.stderr.columns)));
   };
   const timer = setInterval(paint, repaintMs);
   timer.unref();
   return {
-    update: (totals) => {
+    update: (progress) => {
       const isFirst = latest === null;
-      latest = totals;
+      latest = progress;
       if (isFirst) paint();
     },
     note: (line) => {
@@ -110,9 +109,8 @@ function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Pa
 }
 
 /** The block: a bar, the state of learning, the speed, the problems. */
-export function progressBlock(totals: RunTotals, colours: Colours, columns = 80): string {
-  const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, outcomes } = totals;
-  const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
+export function progressBlock({ totals, activity }: RunProgress, colours: Colours, columns = 80): string {
+  const { episodesFinished, episodesPlanned, episodesStarted, outcomes } = totals;
   const width = Math.max(10, Math.min(40, columns - 30));
   // The number of episodes until enough groups are kept is unknown, so progress counts groups.
   const share =
@@ -126,10 +124,7 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     colours.yellow("▒".repeat(Math.max(0, running))) +
     colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
   const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
-  // Episodes of earlier processes took no time of this process.
-  const ownShare = (share.done * (episodesFinished - totals.recordedEpisodes)) / Math.max(1, episodesFinished);
-  const remaining =
-    ownShare < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / ownShare) * (1 - share.done))} left`;
+  const left = remainingText(totals);
   const problems = Object.entries(totals.problems)
     .sort(([, a], [, b]) => b - a)
     .slice(0, 4);
@@ -138,8 +133,10 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
       ? `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `${colours.bold(`pass ${passText(totals)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
-    `${formatNumber(turnsPerSecond)} turns/s  ${formatRate(sampledTokensPerSecond)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
+    `${speedText(totals, activity, "  ")}  ${formatCount(episodesStarted - episodesFinished)} running  ${elapsedText(totals)}${left === null ? "" : `, ${left}`}`,
   ];
+  const work = activityText(activity);
+  if (work !== null) lines.push(work);
   if (problems.length > 0) {
     lines.push(colours.dim(`problems: ${problems.map(([code, count]) => `${code} ${formatCount(count)}`).join(", ")}`));
   }

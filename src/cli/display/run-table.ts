@@ -1,6 +1,6 @@
 // The closing table of a run, and the line that reports its progress.
 
-import type { Counts } from "../../core/index.ts";
+import type { Counts, EngineActivity } from "../../core/index.ts";
 import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
 import {
   type Colours,
@@ -10,24 +10,65 @@ import {
   formatDuration,
   formatNumber,
   formatPercent,
-  formatRate,
 } from "./terminal-text.ts";
 
+/** Totals of a run, and what its engine does meanwhile; `null` if it does not say. */
+export type RunProgress = { readonly totals: RunTotals; readonly activity: EngineActivity | null };
+
 /** One line with progress, pass rate, speed and problems. */
-export function progressLine(totals: RunTotals): string {
+export function progressLine({ totals, activity }: RunProgress): string {
   const { episodesFinished, episodesPlanned, outcomes } = totals;
-  const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const parts = [
     totals.groupsTarget === null
       ? `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `pass ${passText(totals)}`,
-    `${formatNumber(turnsPerSecond)} turns/s`,
-    `${formatRate(sampledTokensPerSecond)} tokens/s`,
+    speedText(totals, activity, ", "),
     `${outcomes.failed} failed`,
   ];
   if (totals.retries > 0) parts.push(`${formatCount(totals.retries)} retries`);
-  return parts.join(", ");
+  const further = [activityText(activity), elapsedText(totals), remainingText(totals)];
+  return [...parts, ...further].filter((part) => part !== null).join(", ");
+}
+
+/** The time since the run began, to the second, so that it moves where nothing else does. */
+export function elapsedText({ elapsedMs }: RunTotals): string {
+  const hasSeconds = elapsedMs < 3_600_000;
+  return `${formatDuration(elapsedMs)}${hasSeconds ? "" : ` ${Math.floor(elapsedMs / 1000) % 60} s`}`;
+}
+
+/** Turns and tokens a second; tokens of unfinished turns count where the engine says them. */
+export function speedText(totals: RunTotals, activity: EngineActivity | null, separator: string): string {
+  const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
+  const live = activity === null ? 0 : activity.sampledTokens / (Math.max(totals.elapsedMs, 1) / 1000);
+  const tokens = formatNumber(Math.max(sampledTokensPerSecond, live));
+  return `${formatNumber(turnsPerSecond)} turns/s${separator}${tokens} tokens/s`;
+}
+
+/** The present work of an engine in this process; `null` if it does not say. */
+export function activityText(activity: EngineActivity | null): string | null {
+  if (activity === null) return null;
+  const computed = `${formatCount(activity.promptTokens)} prompt tokens computed`;
+  const { newest } = activity;
+  if (newest === null) return computed;
+  const state =
+    newest.sampledTokens > 0
+      ? `answers, ${formatCount(newest.sampledTokens)} tokens so far`
+      : `reads, ${formatCount(newest.promptTokens)} of ${formatCount(newest.ofPromptTokens)} prompt tokens`;
+  return `${computed}, newest turn ${state}`;
+}
+
+/** The time that is left if it goes on like this; `null` before an episode of this process has ended. */
+export function remainingText(totals: RunTotals): string | null {
+  const { episodesFinished, episodesPlanned, recordedEpisodes, elapsedMs } = totals;
+  const done =
+    totals.groupsTarget === null
+      ? episodesFinished / Math.max(1, episodesPlanned)
+      : totals.groupsKept / totals.groupsTarget;
+  // Episodes of earlier processes took no time of this process.
+  const own = (done * (episodesFinished - recordedEpisodes)) / Math.max(1, episodesFinished);
+  if (own <= 0 || done >= 1) return null;
+  return `about ${formatDuration((elapsedMs / own) * (1 - done))} left`;
 }
 
 /** The pass rate; a dash if the policy took no turn in any graded episode. */

@@ -16,6 +16,10 @@ export function logitsAfter(tokens: readonly number[]): number[] {
 export class FakeLlama {
   /** Tokens of each call, in order. */
   readonly evaluated: number[] = [];
+  /** Numbers of tokens that sequences took from others. */
+  readonly copied: number[] = [];
+  /** False for a version of the library that cannot copy. */
+  canCopy = true;
   readonly disposed: string[] = [];
   cleared = 0;
   /** Thrown by the next evaluation, which leaves the cache in an inconsistent state. */
@@ -37,6 +41,7 @@ export class FakeLlama {
 
   readonly library: LlamaLibrary = {
     getLlama: async () => ({
+      gpu: false,
       dispose: async () => void this.disposed.push("llama"),
       loadModel: async () => {
         if (this.loadFault !== null) throw this.loadFault;
@@ -71,6 +76,17 @@ export class FakeLlama {
       get nextTokenIndex() {
         return cache.length;
       },
+      get contextTokens() {
+        return [...cache];
+      },
+      ...(this.canCopy && {
+        _copyStateFromOtherSequence: async (other: LlamaSequence, count: number) => {
+          if (isBusy) throw new Error("A copy during a call");
+          this.copied.push(count);
+          cache = other.contextTokens.slice(0, count);
+          return cache.length === count;
+        },
+      }),
       adaptStateToTokens: async (tokens) => {
         const different = cache.findIndex((token, at) => token !== tokens[at]);
         if (different >= 0) cache = cache.slice(0, different);

@@ -6,7 +6,7 @@ import { TokenBuffer } from "../../core/token-buffer.ts";
 import { engineConformance } from "../../testing/index.ts";
 import { FakeLlama, logitsAfter } from "./fake-llama.test-helper.ts";
 import { createLlamaCppEngine, type LlamaCppEngineOptions } from "./llama-cpp-engine.ts";
-import { loadLlamaLibrary } from "./llama-library.ts";
+import { installCommand, loadLlamaLibrary } from "./llama-library.ts";
 
 /** Any file: the stand-in does not read it. */
 const modelPath = import.meta.filename;
@@ -68,10 +68,14 @@ describe("createLlamaCppEngine()", () => {
     await engine.close();
   });
 
-  test("says how the package is installed when it is missing", async () => {
+  test("says how the package is installed when it is missing, without the packages for graphics cards", async () => {
     await expect(loadLlamaLibrary("node-llama-cpp-nowhere")).rejects.toThrow(
-      'Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "npm install node-llama-cpp@3".',
+      `Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "${installCommand()}".`,
     );
+    expect(installCommand("linux-x64")).toBe(
+      "npm install --omit=optional node-llama-cpp@3 @node-llama-cpp/linux-x64@3",
+    );
+    expect(installCommand("sunos-sparc")).toBe("npm install node-llama-cpp@3");
     await expect(loadLlamaLibrary("node:path")).rejects.toThrow('it has no "getLlama"');
   });
 
@@ -178,6 +182,63 @@ describe("sample()", () => {
       for (const id of [8, 9]) await engine.sample({ ...request([9, id, turn]), routingKey: "other" });
     }
     expect(fake.cleared).toBe(0);
+    await engine.close();
+  });
+
+  test("computes the beginning that prompts share once, whoever else is still computing it", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 4 }, fake);
+    const shared = Array.from({ length: 100 }, (_, at) => at % 30);
+    const ask = (own: number) => request([...shared, own, own], { maxNewTokens: 2 }, `r${own}`);
+    const release = fake.hold();
+    const calls = [1, 2, 3, 4].map((own) => engine.sample({ ...ask(own), routingKey: `episode-${own}` }));
+    await turns();
+    release();
+    const results = await Promise.all(calls);
+    expect(results.map(({ usage }) => usage.cachedTokens)).toEqual([0, 100, 100, 100]);
+    expect(fake.copied).toEqual([100, 100, 100]);
+    const alone = await open({ sequences: 1 });
+    for (const [at, { sampledTokens }] of results.entries()) {
+      expect((await alone.sample(ask(at + 1))).sampledTokens).toEqual(sampledTokens);
+    }
+    await Promise.all([engine.close(), alone.close()]);
+  });
+
+  test("gives a new episode the sequence of one that has ended, and no other's", async () => {
+    const engine = await open({ sequences: 2 });
+    const turn = async (key: string, prompt: number[]) =>
+      (await engine.sample({ ...request(prompt, { maxNewTokens: 1 }), routingKey: key })).usage.cachedTokens;
+    expect(engine.mostEpisodes).toBe(2);
+    await turn("a", [1, 2, 3]);
+    await turn("b", [4, 5, 6]);
+    engine.endEpisode("b");
+    // Without that, the sequence that is idle longest would be taken: that of "a".
+    expect(await turn("c", [7, 8, 9])).toBe(0);
+    expect(await turn("a", [1, 2, 3, 1])).toBe(3);
+    await engine.close();
+  });
+
+  test("an aborted call does not wait for a beginning, and the others get it", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 3 }, fake);
+    const shared = Array.from({ length: 100 }, (_, at) => at % 30);
+    const release = fake.hold();
+    const [first, second, third] = [1, 2, 3].map((own) => engine.sample(request([...shared, own], {}, `r${own}`)));
+    await turns();
+    await engine.abort("r2");
+    expect((await second!).finish.reason).toBe("abort");
+    release();
+    expect([(await first!).usage.cachedTokens, (await third!).usage.cachedTokens]).toEqual([0, 100]);
+    await engine.close();
+  });
+
+  test("computes what it cannot copy", async () => {
+    const fake = new FakeLlama();
+    fake.canCopy = false;
+    const engine = await open({}, fake);
+    const shared = Array.from({ length: 100 }, (_, at) => at % 30);
+    const results = await Promise.all([1, 2].map((own) => engine.sample(request([...shared, own]))));
+    expect(results.map(({ usage }) => usage.cachedTokens)).toEqual([0, 0]);
     await engine.close();
   });
 

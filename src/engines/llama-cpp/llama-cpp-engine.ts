@@ -8,6 +8,7 @@ import { availableParallelism } from "node:os";
 
 import type { Engine, EngineControl } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
+import type { EngineActivity, EngineActivitySource, EpisodeHolder } from "../../core/local-engine.ts";
 import {
   type Generated,
   type GenerateOptions,
@@ -17,7 +18,8 @@ import {
   inRange,
   type ModelLimits,
 } from "../token-sampling.ts";
-import { generate, SequencePool } from "./generate.ts";
+import { ActivityCounter } from "./activity.ts";
+import { generate } from "./generate.ts";
 import {
   type Llama,
   type LlamaContext,
@@ -25,15 +27,18 @@ import {
   type LlamaModel,
   loadLlamaLibrary,
 } from "./llama-library.ts";
+import { Rows } from "./rows.ts";
+import { SequencePool } from "./sequence-pool.ts";
 
 export type LlamaCppEngineOptions = {
   /** The GGUF file. */
   readonly modelPath: string;
   /**
    * Number of calls that are sampled concurrently; others wait. Memory for keys and values grows
-   * with it. 1 to 256. Default 8.
+   * with it. 1 to 256, or a function that decides once the device is known (`false`: the processor).
+   * Default 8.
    */
-  readonly sequences?: number;
+  readonly sequences?: number | ((gpu: string | false) => number);
   /**
    * Maximum number of tokens of prompt and answer together. At least 2. Default: the context length
    * that the model was trained with, at most 8,192.
@@ -63,7 +68,7 @@ export type LlamaCppEngineOptions = {
 };
 
 /** The operations that only this engine has. */
-export interface LlamaCppEngine extends Engine, Pick<EngineControl, "abort"> {
+export interface LlamaCppEngine extends Engine, EpisodeHolder, EngineActivitySource, Pick<EngineControl, "abort"> {
   readonly limits: ModelLimits;
 }
 
@@ -80,7 +85,11 @@ const maker = "an engine of llama.cpp";
  */
 export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Promise<LlamaCppEngine> {
   const { modelPath, gpu = "auto", cacheBits = 16 } = options;
-  const sequences = inRange(maker, "sequences", options.sequences ?? 8, [1, 256]);
+  const sequencesOn = (device: string | false): number => {
+    const given = typeof options.sequences === "function" ? options.sequences(device) : options.sequences;
+    return inRange(maker, "sequences", given ?? 8, [1, 256]);
+  };
+  if (typeof options.sequences === "number") sequencesOn(false);
   const contextTokens = options.contextTokens === undefined ? null : inRange(maker, "contextTokens", options.contextTokens, [2, 2 ** 24]); // prettier-ignore
   const threads = inRange(maker, "threads", options.threads ?? Math.max(1, availableParallelism() - 1), [1, 1024]);
   await checkFile(modelPath);
@@ -94,6 +103,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
       maxThreads: threads,
     });
     opened.push(llama);
+    const sequences = sequencesOn(llama.gpu);
     const model: LlamaModel = await llama.loadModel({ modelPath });
     opened.push(model);
     const contextLength = contextTokens ?? Math.min(8192, model.trainContextSize);
@@ -110,6 +120,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
     for (const token of model.iterateAllTokens()) vocabularySize = Math.max(vocabularySize, token + 1);
     const pool = new SequencePool(Array.from({ length: sequences }, () => context.getSequence()));
     return new LlamaCpp(pool, {
+      rows: new Rows(context, vocabularySize),
       limits: { vocabularySize, contextLength: Math.min(contextLength, context.contextSize) },
       weightVersion: options.weightVersion ?? null,
       seed: options.seed ?? randomInt(2 ** 32),
@@ -117,6 +128,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
     });
   } catch (error) {
     await disposeAll(opened);
+    if (error instanceof ConfigurationError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigurationError(
       `Cannot load "${modelPath}" with llama.cpp: ${reason.replace(/\.$/, "")}; give a GGUF file that this version reads, and a context that fits into memory.`,
@@ -128,7 +140,10 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
 class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
   readonly name = "llama-cpp";
   readonly limits: ModelLimits;
+  readonly mostEpisodes: number;
   readonly #pool: SequencePool;
+  readonly #rows: Rows;
+  readonly #activity = new ActivityCounter();
   readonly #weightVersion: string | null;
   readonly #dispose: () => Promise<void>;
   #closing: Promise<void> | null = null;
@@ -136,6 +151,7 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
   constructor(
     pool: SequencePool,
     parts: {
+      readonly rows: Rows;
       readonly limits: ModelLimits;
       readonly weightVersion: string | null;
       readonly seed: number;
@@ -144,7 +160,9 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
   ) {
     super("llama.cpp", parts.limits, parts.seed);
     this.#pool = pool;
+    this.#rows = parts.rows;
     this.limits = parts.limits;
+    this.mostEpisodes = pool.size;
     this.#weightVersion = parts.weightVersion;
     this.#dispose = parts.dispose;
   }
@@ -154,6 +172,14 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
     // The library must not be disposed while calls are in flight.
     this.#closing ??= this.abortAll().then(this.#dispose);
     return this.#closing;
+  }
+
+  activity(): EngineActivity {
+    return this.#activity.current;
+  }
+
+  endEpisode(routingKey: string): void {
+    this.#pool.end(routingKey);
   }
 
   protected override generate(prompt: Uint32Array, params: GenerationParams, options: GenerateOptions): Generating {
@@ -167,15 +193,13 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
     params: GenerationParams,
     { routingKey, onTokens, signal }: GenerateOptions & { readonly signal: AbortSignal },
   ): Promise<Generated> {
-    const { vocabularySize } = this.limits;
-    const weightVersion = this.#weightVersion;
+    const own = { rows: this.#rows, weightVersion: this.#weightVersion, activity: this.#activity };
     let generated: Generated;
     try {
-      const lease = await this.#pool.acquire(routingKey, signal);
+      const lease = await this.#pool.acquire(routingKey, prompt, signal);
       let isSound = false;
       try {
-        const request = { prompt, params, vocabularySize, weightVersion, onTokens, signal };
-        generated = await generate(lease.sequence, request);
+        generated = await generate(lease, { prompt, params, onTokens, signal, ...own });
         isSound = true;
       } finally {
         lease.release(isSound);

@@ -2,20 +2,29 @@
 // optional peer dependency of several hundred megabytes: no type names it, and nothing of it is
 // loaded before an engine is created. Its types are not imported, so the build does not need it.
 
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
 import { ConfigurationError } from "../../core/failure.ts";
 
 /** The result after one token. */
 export type LlamaRow = { readonly next: { readonly logits?: ReadonlyMap<number, number> } } | undefined;
 
+/** Result that is requested after a token: the whole row of logits, or the logits of these tokens. */
+export type LlamaLogits = true | { readonly filter: { readonly tokens: readonly number[] } };
+
 /** A token, or a token together with options for the result after it. */
 export type LlamaInput =
   | number
-  | readonly [token: number, options: { readonly generateNext: { readonly logits: true } }];
+  | readonly [token: number, options: { readonly generateNext: { readonly logits: LlamaLogits } }];
 
 /** The place of one conversation in the cache of keys and values. */
 export interface LlamaSequence {
   /** Number of tokens in the cache. */
   readonly nextTokenIndex: number;
+  /** A copy of the tokens in the cache. */
+  readonly contextTokens: readonly number[];
   /** Drops everything after the common prefix with these tokens. */
   adaptStateToTokens(tokens: readonly number[], allowShift: false): Promise<void>;
   clearHistory(): Promise<void>;
@@ -24,10 +33,67 @@ export interface LlamaSequence {
    * sequences are computed together.
    */
   controlledEvaluate(input: readonly LlamaInput[]): Promise<readonly LlamaRow[]>;
+  /**
+   * Replaces the cache by the first tokens of another sequence's; resolves with false if that
+   * failed, and the cache must be cleared. Not a documented method; absent from some versions.
+   */
+  _copyStateFromOtherSequence?(other: LlamaSequence, tokens: number): Promise<boolean>;
 }
+
+const copyMethod = "_copyStateFromOtherSequence";
+
+/** True if this version of the library can copy caches. */
+export function canCopyState(sequence: LlamaSequence): boolean {
+  return typeof sequence[copyMethod] === "function";
+}
+
+/** Calls {@link LlamaSequence._copyStateFromOtherSequence}, which must be there. */
+export async function copyState(sequence: LlamaSequence, source: LlamaSequence, tokens: number): Promise<boolean> {
+  return sequence[copyMethod]!(source, tokens);
+}
+
+/** A sampler of llama.cpp: its settings decide what remains of a row. */
+export interface NativeSampler {
+  applyConfig(config: NativeConfig): void;
+}
+
+/** Settings of a sampler. Without a temperature it is greedy, and only the biases have an effect. */
+export type NativeConfig = {
+  readonly temperature?: number;
+  readonly seed?: number;
+  readonly topK?: number;
+  readonly tokenBiasKeys?: Uint32Array;
+  readonly tokenBiasValues?: Float32Array;
+};
+
+/** The context of the library's own C++ code. Not documented; absent from some versions. */
+export interface NativeContext {
+  /**
+   * Applies the sampler to a row of the batch that was just computed. Resolves with the remaining
+   * logits in pairs of token and logit, the highest first, if `logits` is true, and with the sum of
+   * e^(logit - highest remaining logit) if `total` is.
+   */
+  sampleToken(
+    row: number,
+    sampler: NativeSampler,
+    probabilities: false,
+    confidence: false,
+    logits: boolean | readonly unknown[],
+    total: boolean,
+  ): Promise<NativeResult>;
+}
+
+export type NativeResult = readonly [
+  token: number,
+  probabilities?: undefined,
+  confidence?: undefined,
+  logits?: readonly number[] | undefined,
+  total?: number | undefined,
+];
 
 export interface LlamaContext {
   readonly contextSize: number;
+  readonly _ctx?: NativeContext;
   getSequence(): LlamaSequence;
   dispose(): Promise<void>;
 }
@@ -40,6 +106,8 @@ export interface LlamaModel {
 }
 
 export interface Llama {
+  /** The device that computes; false: the processor. */
+  readonly gpu: string | false;
   loadModel(options: { readonly modelPath: string }): Promise<LlamaModel>;
   dispose(): Promise<void>;
 }
@@ -49,19 +117,42 @@ export interface LlamaLibrary {
   getLlama(options: object): Promise<Llama>;
 }
 
-const install = 'run "npm install node-llama-cpp@3"';
+/** The package with llama.cpp's code for the processor by platform and architecture. */
+const binaries: Readonly<Record<string, string>> = {
+  "linux-x64": "linux-x64",
+  "linux-arm64": "linux-arm64",
+  "linux-arm": "linux-armv7l",
+  "darwin-arm64": "mac-arm64-metal",
+  "darwin-x64": "mac-x64",
+  "win32-x64": "win-x64",
+  "win32-arm64": "win-arm64",
+};
 
 /**
- * Loads the package installed next to ours. Rejects with a `ConfigurationError` that has the
- * command to install it.
+ * The command that installs the package. On a known platform without the packages for graphics
+ * cards, which take 540 of 670 MB.
  */
-export async function loadLlamaLibrary(name = "node-llama-cpp"): Promise<LlamaLibrary> {
+export function installCommand(platform = `${process.platform}-${process.arch}`): string {
+  const binary = binaries[platform];
+  if (binary === undefined) return "npm install node-llama-cpp@3";
+  return `npm install --omit=optional node-llama-cpp@3 @node-llama-cpp/${binary}@3`;
+}
+
+/**
+ * Loads the package installed next to ours, or in the folder of the process or above it. Rejects
+ * with a `ConfigurationError` that has the command to install it.
+ */
+export async function loadLlamaLibrary(name = "node-llama-cpp", cwd = process.cwd()): Promise<LlamaLibrary> {
+  const install = `run "${installCommand()}"`;
   let loaded: unknown;
   try {
-    loaded = await import(name);
+    loaded = await import(name).catch(async (error: unknown) => {
+      if (!isMissing(error)) throw error;
+      const found = createRequire(join(cwd, "package.json")).resolve(name);
+      return (await import(pathToFileURL(found).href)) as unknown;
+    });
   } catch (error) {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
-    const state = isMissing ? "it is not installed" : `it does not load (${String(error)})`;
+    const state = isMissing(error) ? "it is not installed" : `it does not load (${String(error)})`;
     throw new ConfigurationError(`Cannot use llama.cpp through the package "${name}": ${state}; ${install}.`, {
       cause: error,
     });
@@ -70,4 +161,9 @@ export async function loadLlamaLibrary(name = "node-llama-cpp"): Promise<LlamaLi
     return loaded as LlamaLibrary;
   }
   throw new ConfigurationError(`Cannot use llama.cpp through the package "${name}": it has no "getLlama"; ${install}.`);
+}
+
+function isMissing(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : null;
+  return code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
 }

@@ -1,25 +1,45 @@
-// Opens the engine for a run, from its options.
+// Opens the engine for a run, from its options: planned to fit into memory, and with the tokens of
+// the tokenizer.
 
+import { stat } from "node:fs/promises";
+import { freemem } from "node:os";
 import { resolve } from "node:path";
+
 import { ConfigurationError } from "../../core/index.ts";
 import type { EngineContext, OpenedEngine } from "../../parts/engine.ts";
 import type { SettingValues } from "../../parts/setting.ts";
+import { readGgufMetadata } from "../../tokenizers/gguf-metadata.ts";
+import { planMemory } from "./gguf-memory.ts";
 import { createLlamaCppEngine } from "./llama-cpp-engine.ts";
 import type { llamaCppOptions } from "./options.ts";
 
-/** Rejects with a `ConfigurationError` if the file cannot be loaded, or its vocabulary is not the tokenizer's. */
+/** More sequences make a turn slower on a processor, and gain little. */
+const mostSequences = 8;
+
+/** Rejects with a `ConfigurationError` if the file cannot be used. */
 export async function openEngine({
   options: { gguf },
   model: { tokenizer },
   concurrency,
-  maxContextTokens,
+  maxContextTokens: contextTokens,
   cwd,
+  onNotice,
 }: EngineContext<SettingValues<typeof llamaCppOptions>>): Promise<OpenedEngine> {
   const modelPath = resolve(cwd, gguf ?? "");
+  const metadata = await readGgufMetadata(modelPath);
+  const { size: fileBytes } = await stat(modelPath);
+  const requested = Math.min(mostSequences, concurrency);
   const engine = await createLlamaCppEngine({
     modelPath,
-    sequences: Math.min(8, concurrency),
-    ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
+    ...(contextTokens === null ? {} : { contextTokens }),
+    sequences: (gpu) => {
+      // The library plans the memory of graphics cards.
+      if (gpu !== false) return requested;
+      const request = { path: modelPath, fileBytes, metadata, sequences: requested, contextTokens };
+      const { sequences, notice } = planMemory({ ...request, freeBytes: freeBytes() });
+      if (notice !== null) onNotice(notice);
+      return sequences;
+    },
   });
   const { vocabularySize } = engine.limits;
   // A vocabulary larger than the tokenizer's is common: weights are padded.
@@ -27,6 +47,11 @@ export async function openEngine({
   await engine.close();
   throw new ConfigurationError(
     `Cannot run "${modelPath}" with this tokenizer: it has ${tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
-      "name the folder of the same model with --model.",
+      "remove --model, or name the folder of the same model.",
   );
+}
+
+/** Memory that this process may still take: of the machine, or of the container that limits it. */
+function freeBytes(): number {
+  return Math.min(freemem(), process.availableMemory?.() ?? Infinity);
 }

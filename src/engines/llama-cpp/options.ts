@@ -4,6 +4,6 @@ import { section, text } from "../../parts/setting.ts";
 
 export const llamaCppOptions = section("The policy", {
   gguf: text("<file>", "the path of a GGUF file").help(
-    "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
+    "a model for engine llama-cpp; its tokenizer and chat template are those in the file unless --model names a folder",
   ),
 });

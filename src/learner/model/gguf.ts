@@ -1,6 +1,7 @@
 // A model folder as one GGUF file, for llama.cpp and programs that use it. Weights stay floats of
-// 32 bits, so that logprobs agree; llama.cpp has no name for the tokenizer's own way of cutting
-// text, so prompts are best given as token ids.
+// 32 bits, so that logprobs agree. llama.cpp has no name for the tokenizer's own way of cutting
+// text, so it needs prompts as token ids; the whole tokenizer.json is in the file too, for those who
+// read it.
 
 import { writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
@@ -48,6 +49,7 @@ function toGguf({ config, weights }: Checkpoint, vocabulary: GgufVocabulary, nam
     "tokenizer.ggml.add_bos_token": Buffer.concat([u32(7), Buffer.of(0)]),
     "tokenizer.ggml.eos_token_id": endTokenId === null ? null : integer(endTokenId),
     "tokenizer.ggml.padding_token_id": padTokenId === null ? null : integer(padTokenId),
+    "tokenizer.huggingface.json": text(JSON.stringify(vocabulary.tokenizerJson)),
     "tokenizer.chat_template": chatTemplate === null ? null : text(chatTemplate),
   };
   const written = Object.entries(values).flatMap(([key, value]) => (value === null ? [] : [[bytesOf(key), value]]));
@@ -107,6 +109,8 @@ type GgufVocabulary = {
    */
   readonly kinds: readonly number[];
   readonly merges: readonly string[];
+  /** The file itself, parsed. */
+  readonly tokenizerJson: unknown;
   readonly endTokenId: number | null;
   readonly padTokenId: number | null;
   readonly chatTemplate: string | null;
@@ -161,6 +165,7 @@ function ggufVocabulary(
   return {
     tokens,
     kinds,
+    tokenizerJson: files.tokenizerJson,
     merges: model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" "))),
     endTokenId: idOf("eos_token"),
     padTokenId: idOf("pad_token"),

@@ -242,7 +242,7 @@ function digits(count: number): string {
 }
 
 /** Routers skip keys longer than 128 bytes, and header values have few characters. */
-function shortKey(text: string): string {
+export function shortKey(text: string): string {
   return [0, 1].map((half) => deriveSeed(half, text).toString(16).padStart(8, "0")).join("");
 }
 
