@@ -14,6 +14,7 @@ import { requireWhole } from "../lib/options.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 import type { DispatchEpisode, EndedEpisode } from "./episode-runner.ts";
 import type { RankGroup } from "./rank-group.ts";
+import { FailedOpenings } from "./failed-openings.ts";
 import { GroupQuota, type QuotaOptions } from "./group-quota.ts";
 import { type ExportSamples, GroupScheduler, type GroupStore } from "./group-scheduler.ts";
 import {
@@ -115,6 +116,8 @@ export async function runRollout(
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();
 
+  const openings = target === null ? null : new FailedOpenings(`keep ${target} groups`);
+
   const totals = (): RunTotals => {
     const counted = counter.totals({ concurrency: scheduler.concurrency });
     const { turns, sampledTokens } = unfinished?.() ?? { turns: 0, sampledTokens: 0 };
@@ -168,6 +171,7 @@ export async function runRollout(
     onRecorded: (event) => counter.recorded(event),
     onEpisode: (ended) => {
       counter.finish(ended);
+      openings?.see(ended.summary, scheduler.concurrency);
       options.onEpisode?.(ended);
       report();
     },
