@@ -12,6 +12,7 @@ import {
   parseResponse,
   ResponseParseError,
   ResponseParser,
+  responseTemplateParsers,
   ResponseTemplateError,
 } from "../index.ts";
 
@@ -99,6 +100,55 @@ it("text is given out as soon as it is certain, and no earlier", () => {
   expect(chunks(": 1}</tool")).toEqual([": 1}"]);
   expect(chunks(">")).toEqual(["region_close"]);
   expect(dumpJson(parser.finish().message)).toBe('{"content": "Well, see <b>", "tool": [{"a": 1}]}');
+});
+
+describe("patterns of a checkpoint that take quadratic or exponential time natively", () => {
+  const template = (pattern: string) =>
+    loadResponseTemplate(
+      anchored({
+        thinking: { open_pattern: pattern, close: "</t>" },
+        args: {
+          open: "<args>",
+          close: "</args>",
+          content: "xml-inline",
+          content_args: { tag_pattern: "<(?P<key>(?:[a-z]+)+)>(?P<value>.*?)</>" },
+        },
+        content: {},
+      }),
+    );
+  it.each(["(?:x+)+!", "<t.*?>", "<t[^>]*>", "\\s*<t>", "(?:x|x)*!"])("%s", async (pattern) => {
+    const loaded = template(pattern);
+    for (const part of ["x", "<t", " ", "<args><a"]) {
+      await expectLinear(500, (size) => reading(() => parseResponse(part.repeat(size), loaded, { prefix: "" })));
+    }
+  });
+
+  it("text that is held back is not searched for each piece of it", async () => {
+    const loaded = template("x+!");
+    await expectLinear(1000, (size) => {
+      const parser = new ResponseParser(loaded, { prefix: "" });
+      for (let at = 0; at < size; at++) expect(parser.feed("x")).toEqual([]);
+      expect(reading(() => parser.finish().message)).toBe(`{"content": "${"x".repeat(size)}"}`);
+    });
+  });
+
+  it("one that is large and ambiguous costs the answer, and not the run", () => {
+    const { toolCallParser, reasoningParser } = responseTemplateParsers(
+      loadResponseTemplate(
+        anchored({
+          thinking: { open: "<t>", close: "</t>" },
+          tool_calls: { open_pattern: `(?:${"(?:a?b?c?d?){8}|".repeat(40)}x)*!`, close: "</c>", content: "json" },
+        }),
+      ),
+    );
+    const text = "abcd".repeat(5000);
+    expect(reasoningParser!.split(text)).toEqual({ reasoning: "", normalText: text });
+    expect(toolCallParser.hasToolCall(text)).toBe(true);
+    const { problems, content } = toolCallParser.parse(text, { tools: [typed[0]!] });
+    expect(content).toBe(text);
+    expect(problems.map(({ code }) => code)).toEqual(["not-json"]);
+    expect(problems[0]?.detail).toContain("would take too long");
+  });
 });
 
 describe("what no reader expects is an error of its kind, and costs linear time", () => {
