@@ -49,7 +49,8 @@ export class LinearSearch {
   #text = "";
   #visits = 0;
   /** States, each at a position of the text, from which no path reaches the goal. */
-  #failed: Readonly<Record<Goal, Set<number>>> = { whole: new Set(), cut: new Set() };
+  readonly #failed: Record<Goal, Places | null> = { whole: null, cut: null };
+  readonly #looksBehind: boolean;
 
   /** `node`: a pattern with the flag "u". Throws an `UnreadPatternError` for a very large one. */
   constructor(node: PatternNode) {
@@ -62,6 +63,7 @@ export class LinearSearch {
       count += one.states.length;
     }
     this.#stateCount = count;
+    this.#looksBehind = looks.some(({ isAhead }) => !isAhead);
     const { sources, mayBeEmpty } = firstCharacters(node);
     this.#first = mayBeEmpty ? null : new RegExp(sources.length === 0 ? "[]" : sources.join("|"), "gu");
     this.#longest = longestMatch(node);
@@ -116,24 +118,22 @@ export class LinearSearch {
     if (text !== this.#text) {
       this.#text = text;
       this.#visits = 0;
-      this.#failed = { whole: new Set(), cut: new Set() };
+      this.#failed.whole = null;
+      this.#failed.cut = null;
     }
-    const failed = this.#failed[goal];
+    const failed = this.#places(goal, start);
     const limit = mostVisits.constant + mostVisits.perUnit * text.length;
     const base = this.#base.get(program)!;
-    const keyOf = ({ state, at }: Step): number => at * this.#stateCount + base + state;
     const waiting: Step[] = [{ state: program.start, at: start, marks: null, parent: null }];
     const succeed = (last: Step): Step => {
-      for (let step: Step | null = last; step !== null; step = step.parent) failed.delete(keyOf(step));
+      for (let step: Step | null = last; step !== null; step = step.parent) failed.delete(base + step.state, step.at);
       return last;
     };
     for (let step = waiting.pop(); step !== undefined; step = waiting.pop()) {
-      const key = keyOf(step);
-      if (failed.has(key)) continue;
-      if (++this.#visits > limit) throw new SlowSearchError("The search would take too long.");
-      // Removed again if a path from here reaches the goal.
-      failed.add(key);
       const { at, marks } = step;
+      // Removed again if a path from here reaches the goal.
+      if (!failed.add(base + step.state, at)) continue;
+      if (++this.#visits > limit) throw new SlowSearchError("The search would take too long.");
       const state = program.states[step.state]!;
       switch (state.type) {
         case "accept":
@@ -150,7 +150,9 @@ export class LinearSearch {
           break;
         }
         case "split":
-          for (const way of state.ways.toReversed()) waiting.push({ state: way, at, marks, parent: step });
+          for (let way = state.ways.length - 1; way >= 0; way--) {
+            waiting.push({ state: state.ways[way]!, at, marks, parent: step });
+          }
           break;
         case "mark":
           waiting.push({ state: state.next, at, marks: { mark: state.mark, at, before: marks }, parent: step });
@@ -164,6 +166,14 @@ export class LinearSearch {
       }
     }
     return null;
+  }
+
+  /** The failed states of the current text, which cover positions from `start` on. */
+  #places(goal: Goal, start: number): Places {
+    const known = this.#failed[goal];
+    if (known !== null && known.first <= start) return known;
+    const first = this.#looksBehind ? 0 : start;
+    return (this.#failed[goal] = new Places({ first, last: this.#text.length, width: this.#stateCount }));
   }
 
   #holds(node: CheckNode, text: string, at: number): boolean {
@@ -191,6 +201,39 @@ export class LinearSearch {
     if (node.type !== "look" || !node.isAhead || node.isNegative) return false;
     const { program } = this.#looks.get(node)!;
     return this.#run(program, { text, start: at, goal: "cut", isReversed: false }) !== null;
+  }
+}
+
+/** Maximum number of states at positions that are kept, one bit each. */
+const mostPlaces = 2 ** 28;
+
+/** A set of states at positions from `first` to `last`; `width`: number of states. */
+class Places {
+  readonly first: number;
+  readonly #width: number;
+  readonly #bits: Uint32Array;
+
+  constructor({ first, last, width }: { readonly first: number; readonly last: number; readonly width: number }) {
+    const count = (last - first + 1) * width;
+    if (count > mostPlaces) throw new SlowSearchError("The text is too long for the pattern.");
+    this.first = first;
+    this.#width = width;
+    this.#bits = new Uint32Array(Math.ceil(count / 32));
+  }
+
+  /** False if the state was in the set. */
+  add(state: number, at: number): boolean {
+    const place = (at - this.first) * this.#width + state;
+    const bit = 1 << (place & 31);
+    const word = this.#bits[place >>> 5]!;
+    if ((word & bit) !== 0) return false;
+    this.#bits[place >>> 5] = word | bit;
+    return true;
+  }
+
+  delete(state: number, at: number): void {
+    const place = (at - this.first) * this.#width + state;
+    this.#bits[place >>> 5]! &= ~(1 << (place & 31));
   }
 }
 

@@ -28,6 +28,7 @@ const common = [
   "llama3",
   "mistral",
   "mistral_ids",
+  "jamba",
 ];
 /**
  * Parser for templates that write no calls and show no tools: the guidelines must show a format,
@@ -50,6 +51,7 @@ const relatives: readonly (readonly [text: string, parser: string])[] = [
   ["<|role_end|>", "ling3"],
   ["</assistant>", "poolside_v1"],
   ["<|Bot|>", "spark25"],
+  ["<|extra_4|>", "hunyuan_a13b"],
 ];
 
 /**
@@ -104,7 +106,7 @@ export function readingParser(call: string, chatTemplate = ""): ToolCallParser |
   );
   return (
     readers.find(({ name }) => name === relative?.[1]) ??
-    readers.find(({ markers }) => markers.every((marker) => call.includes(marker))) ??
+    readers.find(({ markers }) => markers.length > 0 && markers.every((marker) => call.includes(marker))) ??
     readers[0] ??
     parsers.find((parser) => call !== "" && parser.markers.some((marker) => readsProbe(parser, call + marker)))
   );
@@ -162,7 +164,7 @@ export function detectToolCallParser(
 
 /**
  * Parsers whose calls the instructions show as the form to write: the text before the name of the
- * tool, without regard to white space. A marker alone does not tell formats apart.
+ * tool, without regard to white space. Several formats share a marker.
  */
 function requestedParsers(instructions: string): readonly ToolCallParser[] {
   const shown = instructions.replaceAll(/\s/g, "");
