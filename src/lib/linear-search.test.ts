@@ -103,6 +103,16 @@ describe("LinearSearch", () => {
     expect(search.findCut(long, 0)).toBe(0);
   });
 
+  it("searches one text any number of times", () => {
+    const search = searchFor("<end>\\s*(?=\\n?<|$)|$");
+    const long = "<end>".repeat(2000);
+    for (let times = 0; times < 60; times++) {
+      let found = 0;
+      for (let at = 0; at < long.length; found++) at = search.find(long, at)!.end;
+      expect(found).toBe(2000);
+    }
+  });
+
   it("refuses a text that would take too long, and goes on with the next one", () => {
     const search = searchFor(`(?:${"(?:a?b?c?d?){8}|".repeat(40)}x)*!`);
     expect(() => search.find("abcd".repeat(5_000), 0)).toThrow(SlowSearchError);

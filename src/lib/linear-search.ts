@@ -50,6 +50,8 @@ export class LinearSearch {
   #visits = 0;
   /** States, each at a position of the text, from which no path reaches the goal. */
   readonly #failed: Record<Goal, Places | null> = { whole: null, cut: null };
+  /** Results of lookarounds, by the state and position of their start. */
+  readonly #held = new Map<number, boolean>();
   readonly #looksBehind: boolean;
 
   /** `node`: a pattern with the flag "u". Throws an `UnreadPatternError` for a very large one. */
@@ -118,6 +120,7 @@ export class LinearSearch {
     if (text !== this.#text) {
       this.#text = text;
       this.#visits = 0;
+      this.#held.clear();
       this.#failed.whole = null;
       this.#failed.cut = null;
     }
@@ -126,7 +129,11 @@ export class LinearSearch {
     const base = this.#base.get(program)!;
     const waiting: Step[] = [{ state: program.start, at: start, marks: null, parent: null }];
     const succeed = (last: Step): Step => {
-      for (let step: Step | null = last; step !== null; step = step.parent) failed.delete(base + step.state, step.at);
+      for (let step: Step | null = last; step !== null; step = step.parent) {
+        failed.delete(base + step.state, step.at);
+        // A match costs its length, whenever it is found; only what fails is limited.
+        if (program === this.#program) this.#visits--;
+      }
       return last;
     };
     for (let step = waiting.pop(); step !== undefined; step = waiting.pop()) {
@@ -179,8 +186,13 @@ export class LinearSearch {
   #holds(node: CheckNode, text: string, at: number): boolean {
     if (node.type === "look") {
       const { program, isAhead, isNegative } = this.#looks.get(node)!;
+      const key = at * this.#stateCount + this.#base.get(program)!;
+      const known = this.#held.get(key);
+      if (known !== undefined) return known;
       const search = { text, start: at, goal: "whole", isReversed: !isAhead } as const;
-      return (this.#run(program, search) !== null) !== isNegative;
+      const holds = (this.#run(program, search) !== null) !== isNegative;
+      this.#held.set(key, holds);
+      return holds;
     }
     switch (node.edge) {
       case "start":

@@ -8,23 +8,10 @@ import type { ToolCallParser } from "./tool-call-parser.ts";
 
 /** Names that only vLLM has, of formats that SGLang reads by another name. */
 const vllmNames = {
-  apertus: "apertus2509",
-  deepseek_v3: "deepseekv3",
-  deepseek_v31: "deepseekv31",
-  deepseek_v32: "deepseekv32",
-  deepseek_v4: "deepseekv4",
-  deepseek_v41: "deepseekv41",
-  llama3_json: "llama3",
-  llama4_json: "llama3",
-  llama4_pythonic: "pythonic",
-  minimax_m2: "minimax-m2",
-  minimax_m3: "minimax-m3",
-  muse_glimmer: "muse",
-  musespark1x: "muse",
-  openai: "gpt-oss",
-  qwen3_xml: "qwen3_coder",
-  step5: "qwen3_coder",
-} as const;
+  apertus: "apertus2509", openai: "gpt-oss", qwen3_xml: "qwen3_coder", step5: "qwen3_coder", llama4_pythonic: "pythonic",
+  deepseek_v3: "deepseekv3", deepseek_v31: "deepseekv31", deepseek_v32: "deepseekv32", deepseek_v4: "deepseekv4", deepseek_v41: "deepseekv41",
+  llama3_json: "llama3", llama4_json: "llama3", minimax_m2: "minimax-m2", minimax_m3: "minimax-m3", muse_glimmer: "muse", musespark1x: "muse",
+} as const; // prettier-ignore
 
 const table = new ParserTable<ToolCallParser>({
   task: "read tool calls",
@@ -82,13 +69,7 @@ const table = new ParserTable<ToolCallParser>({
     trinity: async () => (await import("./formats/json-blocks.ts")).trinity,
     xlam: async () => (await import("./formats/json-lists.ts")).xlam,
   },
-  aliases: {
-    glm: "glm45",
-    nanbeige: "qwen3_coder",
-    qwen: "qwen25",
-    step3p5: "qwen3_coder",
-    ...vllmNames,
-  },
+  aliases: { glm: "glm45", nanbeige: "qwen3_coder", qwen: "qwen25", step3p5: "qwen3_coder", ...vllmNames },
 });
 
 export const toolCallParserNames: readonly string[] = table.names;

@@ -14,7 +14,6 @@ import { requireWhole } from "../lib/options.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 import type { DispatchEpisode, EndedEpisode } from "./episode-runner.ts";
 import type { RankGroup } from "./rank-group.ts";
-import { FailedOpenings } from "./failed-openings.ts";
 import { GroupQuota, type QuotaOptions } from "./group-quota.ts";
 import { type ExportSamples, GroupScheduler, type GroupStore } from "./group-scheduler.ts";
 import {
@@ -116,7 +115,9 @@ export async function runRollout(
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();
 
-  const openings = target === null ? null : new FailedOpenings(`keep ${target} groups`);
+  // Only a run that replaces its groups could go on without end.
+  const openings =
+    target === null ? null : new (await import("./failed-openings.ts")).FailedOpenings(`keep ${target} groups`);
 
   const totals = (): RunTotals => {
     const counted = counter.totals({ concurrency: scheduler.concurrency });
