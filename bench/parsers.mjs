@@ -61,6 +61,13 @@ const syntaxes = {
   "granite-20b-fc": { open: "<function_call> {", parts: ["<function_call>", "<function_call> 1"], call: `<function_call> ${json}` },
   granite4: jsonTags,
   internlm: { open: "<|action_start|><|plugin|>{", parts: ["<|action_end|>"], call: `<|action_start|><|plugin|>${json}<|action_end|>` },
+  functiongemma: {
+    open: "<start_function_call>call:f{a:<escape>",
+    parts: ["<start_function_call>", "<start_function_call>call:f{", "a:<escape>", "<escape>", "}<end_function_call>", "w"],
+    call: "<start_function_call>call:get_weather{city:<escape>Rome<escape>}<end_function_call>",
+  },
+  hunyuan_a13b: { open: "<tool_calls>[", parts: ["</tool_calls>", "<think>", "</think>", "<tool_calls>"], call: `<tool_calls>[${json}]</tool_calls>` },
+  xlam: { open: "<tool_call>[", parts: ["```", "[TOOL_CALLS]", "</think>", "</tool_call>", "\n", "["], call: `[${json}]` },
   jamba: { open: "<tool_calls>[", parts: ["</tool_calls>"], call: `<tool_calls>[${json}]</tool_calls>` },
   longcat: { open: "<longcat_tool_call>", parts: ["</longcat_tool_call>"], call: `<longcat_tool_call>${json}</longcat_tool_call>` },
   phi4_mini_json: { open: "functools[", parts: ["functools", "]"], call: `functools[${json}]` },

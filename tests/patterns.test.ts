@@ -141,6 +141,8 @@ function exampleOf(node: PatternNode, flags: string): string {
       return node.parts.map((part) => exampleOf(part, flags)).join("");
     case "choice":
       return exampleOf(node.options[0]!, flags);
+    case "group":
+      return exampleOf(node.body, flags);
     case "repeat":
       return exampleOf(node.body, flags).repeat(Math.max(1, Math.min(node.min, 3)));
     case "edge":
@@ -165,6 +167,7 @@ function attacksOn(node: PatternNode, flags: string, before: string): { before: 
     case "choice":
       return node.options.flatMap((option) => attacksOn(option, flags, before));
     case "look":
+    case "group":
       return attacksOn(node.body, flags, before);
     case "repeat": {
       const inner = attacksOn(node.body, flags, before);

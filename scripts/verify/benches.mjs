@@ -42,6 +42,7 @@ const brief = {
   export: ["2000"],
   gateway: ["1"],
   kernels: [],
+  "long-conversation": ["1"],
   "long-requests": ["1", "5000"],
   loop: ["--only", "turn-cost,python-loop", "--rounds", "1"],
   model: [],

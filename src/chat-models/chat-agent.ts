@@ -74,7 +74,7 @@ export async function answerOf(
 }
 
 function readReply({ text, reasoning: reported, toolCalls, isTruncated }: ChatReply, turn: number): ParsedAction {
-  const { reasoning, content } = splitReasoning(text);
+  const { reasoning, content } = splitReasoning(text, { isTruncated });
   const thoughts = [reported, reasoning].filter((part) => part !== null);
   return {
     text,

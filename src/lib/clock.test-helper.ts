@@ -17,10 +17,10 @@ export type ManualClock = Clock & {
 type Sleeper = { readonly until: number; readonly wake: () => void };
 
 /**
- * Runs all code that waits for settled promises. It uses a macrotask, so that whole chains of
- * promises finish.
+ * Runs all code that waits for settled promises, or for the event loop to turn once. It uses
+ * macrotasks, so that whole chains of promises finish.
  */
-const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+const settle = (): Promise<void> => new Promise((resolve) => setTimeout(() => setImmediate(resolve), 0));
 
 /** Creates a clock that starts at 0. */
 export function createManualClock(): ManualClock {

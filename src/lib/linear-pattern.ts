@@ -20,15 +20,19 @@ const mostStates = 4000;
 /** Maximum number of states visited for one text, about 50 ms. */
 const mostVisits = 2_000_000;
 
-type State =
+/** Ways of a split are in the order in which a search without memory would try them. */
+export type State =
   | { readonly type: "set"; readonly has: (character: string) => boolean; readonly next: number }
   | { readonly type: "split"; readonly ways: readonly number[] }
   | { readonly type: "check"; readonly node: CheckNode; readonly next: number }
+  | { readonly type: "mark"; readonly mark: GroupMark; readonly next: number }
   | { readonly type: "accept" };
 
-type CheckNode = Extract<PatternNode, { readonly type: "edge" | "look" }>;
-type Program = { readonly states: readonly State[]; readonly start: number };
-type Look = {
+/** The boundary of a named group; a search in reverse passes the end first. */
+export type GroupMark = { readonly name: string; readonly isStart: boolean };
+export type CheckNode = Extract<PatternNode, { readonly type: "edge" | "look" }>;
+export type Program = { readonly states: readonly State[]; readonly start: number };
+export type Look = {
   readonly node: CheckNode;
   readonly program: Program;
   readonly isAhead: boolean;
@@ -44,9 +48,7 @@ export function linearPattern(source: string, flags: "" | "u"): LinearPattern {
   const native = new RegExp(source, flags);
   const node = parsePattern(source, flags);
   if (isPlain(node)) return { test: (text) => native.test(text) };
-  const budget = { states: mostStates };
-  const looks: Look[] = [];
-  const program = compile(node, { flags, looks, budget, isReversed: false });
+  const { program, looks } = compilePattern(node, { flags, reversesLookaheads: true });
   return { test: (text) => matches(program, looks, flags === "u" ? Array.from(text) : text.split("")) };
 }
 
@@ -64,17 +66,32 @@ function isPlain(node: PatternNode): boolean {
   return isFlat && repeats.length <= (isAnchored ? 1 : 0);
 }
 
+/**
+ * The program of a pattern, and its lookarounds, inner ones first. `reversesLookaheads`: their
+ * programs run from the end of the text to its start, else those of lookbehinds do. Throws an
+ * `UnreadPatternError` for a very large pattern.
+ */
+export function compilePattern(
+  node: PatternNode,
+  { flags, reversesLookaheads }: { readonly flags: "" | "u"; readonly reversesLookaheads: boolean },
+): { readonly program: Program; readonly looks: readonly Look[] } {
+  const looks: Look[] = [];
+  const compiling = { flags, looks, budget: { states: mostStates }, reversesLookaheads, isReversed: false };
+  return { program: compile(node, compiling), looks };
+}
+
 type Compiling = {
   readonly flags: string;
   /** Filled during compilation; inner lookarounds precede outer ones. */
   readonly looks: Look[];
   readonly budget: { states: number };
-  /** True for lookaheads, which are followed from the end of the text. */
+  readonly reversesLookaheads: boolean;
+  /** True if the program runs from the end of the text. */
   readonly isReversed: boolean;
 };
 
 function compile(node: PatternNode, compiling: Compiling): Program {
-  const { flags, looks, budget, isReversed } = compiling;
+  const { flags, looks, budget, reversesLookaheads, isReversed } = compiling;
   const states: State[] = [];
   const spend = (): void => {
     if (budget.states-- <= 0) throw new UnreadPatternError("it is too large");
@@ -100,7 +117,7 @@ function compile(node: PatternNode, compiling: Compiling): Program {
         if (!looks.some(({ node: known }) => known === part)) {
           looks.push({
             node: part,
-            program: compile(body, { ...compiling, isReversed: isAhead }),
+            program: compile(body, { ...compiling, isReversed: isAhead === reversesLookaheads }),
             isAhead,
             isNegative,
           });
@@ -109,18 +126,27 @@ function compile(node: PatternNode, compiling: Compiling): Program {
       }
       case "edge":
         return add({ type: "check", node: part, next });
+      case "group": {
+        const { name, body } = part;
+        const last = add({ type: "mark", mark: { name, isStart: isReversed }, next });
+        return add({ type: "mark", mark: { name, isStart: !isReversed }, next: build(body, last) });
+      }
       default:
         return part satisfies never;
     }
   };
-  const buildRepeat = ({ body, min, max }: Extract<PatternNode, { readonly type: "repeat" }>, next: number): number => {
+  const buildRepeat = (repeat: Extract<PatternNode, { readonly type: "repeat" }>, next: number): number => {
+    const { body, min, max, isLazy } = repeat;
+    const inOrder = (more: number): number[] => (isLazy ? [next, more] : [more, next]);
     let after = next;
     if (max === Infinity) {
-      const ways = [next];
+      const ways: number[] = [];
       after = add({ type: "split", ways });
-      ways.push(build(body, after));
+      ways.push(...inOrder(build(body, after)));
     } else {
-      for (let left = max - min; left > 0; left--) after = add({ type: "split", ways: [next, build(body, after)] });
+      for (let left = max - min; left > 0; left--) {
+        after = add({ type: "split", ways: inOrder(build(body, after)) });
+      }
     }
     for (let left = min; left > 0; left--) {
       // Counts even for a body without states.
@@ -217,6 +243,8 @@ function follow(
         reading.push(index);
       } else if (state.type === "split") {
         for (const way of state.ways) waiting.push(way);
+      } else if (state.type === "mark") {
+        waiting.push(state.next);
       } else if (holds(state.node, at)) {
         waiting.push(state.next);
       }

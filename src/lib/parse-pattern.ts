@@ -1,12 +1,19 @@
 // The structure of a JavaScript regular expression, for code that analyses it: to test a text in
 // linear time, or to find texts that make it slow.
 
-/** Nodes with `source` are single characters or classes, in pattern notation. */
+/** Groups without a name are their contents. Nodes with `source` are single characters or classes, in pattern notation. */
 export type PatternNode =
   | { readonly type: "set"; readonly source: string }
   | { readonly type: "sequence"; readonly parts: readonly PatternNode[] }
   | { readonly type: "choice"; readonly options: readonly PatternNode[] }
-  | { readonly type: "repeat"; readonly body: PatternNode; readonly min: number; readonly max: number }
+  | {
+      readonly type: "repeat";
+      readonly body: PatternNode;
+      readonly min: number;
+      readonly max: number;
+      readonly isLazy: boolean;
+    }
+  | { readonly type: "group"; readonly name: string; readonly body: PatternNode }
   | { readonly type: "edge"; readonly edge: "start" | "end" | "word" | "no-word" }
   | { readonly type: "look"; readonly isAhead: boolean; readonly isNegative: boolean; readonly body: PatternNode };
 
@@ -66,11 +73,12 @@ class Reader {
   #quantified(body: PatternNode): PatternNode {
     const written = this.#match(/(?:[*+?]|\{\d{1,16}(?:,\d{0,16})?\})\??/y);
     if (written === null) return body;
+    const isLazy = written.length > 1 && written.endsWith("?");
     const [min = "", max = min] = written.replace(/[{}]|(?<=.)\?$/g, "").split(",");
-    if (min === "*") return { type: "repeat", body, min: 0, max: Infinity };
-    if (min === "+") return { type: "repeat", body, min: 1, max: Infinity };
-    if (min === "?") return { type: "repeat", body, min: 0, max: 1 };
-    return { type: "repeat", body, min: Number(min), max: max === "" ? Infinity : Number(max) };
+    if (min === "*") return { type: "repeat", body, min: 0, max: Infinity, isLazy };
+    if (min === "+") return { type: "repeat", body, min: 1, max: Infinity, isLazy };
+    if (min === "?") return { type: "repeat", body, min: 0, max: 1, isLazy };
+    return { type: "repeat", body, min: Number(min), max: max === "" ? Infinity : Number(max), isLazy };
   }
 
   #term(): PatternNode {
@@ -87,7 +95,10 @@ class Reader {
     if (opening === "" && this.#source[this.#at] === "?") throw new UnreadPatternError("it has a group with flags");
     const body = this.#choice();
     if (!this.#take(")")) throw new UnreadPatternError("a group does not end");
-    if (!/[=!]$/.test(opening)) return body;
+    if (!/[=!]$/.test(opening)) {
+      const name = /^\?<(.*)>$/.exec(opening)?.[1];
+      return name === undefined ? body : { type: "group", name, body };
+    }
     return { type: "look", isAhead: !opening.startsWith("?<"), isNegative: opening.endsWith("!"), body };
   }
 

@@ -74,6 +74,41 @@ describe("splitReasoning()", () => {
     "thinking",
   ])("leaves %j as it is", (reply) => expect(splitReasoning(reply)).toEqual({ reasoning: null, content: reply }));
 
+  describe("plain words that may open reasoning", () => {
+    const openings = [
+      "Here's my thought process: ",
+      "Here is my thought process:\n",
+      "Here are my reasoning steps: ",
+      "Analysis's ",
+      "analysis(s) of ",
+      'Analysis"',
+      "ANALYSIS_2024.pdf: ",
+      "analysis2 ",
+      "analysisReport.pdf, ",
+    ];
+
+    it.each(openings)("%j opens reasoning only if the reply closes it, or was cut off", (opening) => {
+      const reply = `${opening}I want the blue lamp. Which do you have?`;
+      expect(splitReasoning(reply)).toEqual({ reasoning: null, content: reply });
+      expect(splitReasoning(reply, { isTruncated: true })).toMatchObject({ content: "" });
+      const thought = `${opening}They sell lamps.`;
+      for (const close of ["Here is my response:", "[BEGIN FINAL RESPONSE]", "assistantfinal"]) {
+        const { content } = splitReasoning(`${thought} ${close} The blue lamp, please.`);
+        // Each opening has one closing; the other phrases are ordinary words.
+        expect(content).toMatch(/The blue lamp, please\.$/);
+      }
+      expect(splitReasoning(`${thought}</think>Hello.`)).toMatchObject({ content: "Hello." });
+    });
+
+    it.each([
+      "analysisI am told to want two lamps. I ask for one.",
+      "analysisWe need to call a tool.assistantcommentary to=functions.f json{}",
+      "analysis2 lamps.assistantanalysisOne lamp.",
+    ])("%j is a channel without its special tokens, closed or not", (reply) => {
+      expect(splitReasoning(reply).content).toBe("");
+    });
+  });
+
   it("keeps reasoning from what is said, wherever it is and whether or not it was opened or closed", () => {
     const closed = fc.tuple(fc.constantFrom(...families), words, fc.constantFrom("", " ", "\n\n"));
     fc.assert(

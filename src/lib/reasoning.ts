@@ -13,9 +13,32 @@ type ReasoningTags = {
    * Never matches an empty string.
    */
   readonly lone: string | null;
+  /**
+   * Text by which a reply that begins like this, and is whole but not closed, is known to be
+   * reasoning all the same, for openings in plain words, which an answer may begin with, too;
+   * `null` for a tag, which always opens reasoning.
+   */
+  readonly proof: RegExp | null;
 };
 
-const tags = (open: string, close: string, lone: string | null = close): ReasoningTags => ({ open, close, lone });
+const tags = (open: string, close: string, lone: string | null = close): ReasoningTags => ({
+  open,
+  close,
+  lone,
+  proof: null,
+});
+
+/** An opening in plain words at the start of a reply. */
+const phrase = (open: string, close: string, lone: string | null = close, proof = /(?!)/): ReasoningTags => ({
+  ...tags(`^\\s{0,200}${open}`, close, lone),
+  proof,
+});
+
+/**
+ * The channel without its special tokens runs into the next word, or is followed by another
+ * message.
+ */
+const bareChannel = /^\s*analysis[A-Z][a-z']*[\s,]|assistant\s{0,8}(?:analysis|commentary)/;
 
 /**
  * Names of tags in angle brackets, with optional prefix or suffix (`<mm:think>`,
@@ -52,10 +75,10 @@ const families: readonly ReasoningTags[] = [
     `<\\|end\\|>${nextMessage}|(?=${channel("(?:final|commentary)")})`,
     `<\\|end\\|>(?=<\\|start\\|>)${nextMessage}`,
   ),
-  tags("^\\s{0,200}analysis(?=[\\w\"'(])", "assistant\\s{0,8}final"),
+  phrase("analysis(?=[\\w\"'(])", "assistant\\s{0,8}final", undefined, bareChannel),
   // Apriel, Granite.
-  tags("^\\s{0,200}here are my reasoning steps:", "\\[begin final response\\]"),
-  tags("^\\s{0,200}(?:here is|here's) my thought process:", "(?:here is|here's) my response:", null),
+  phrase("here are my reasoning steps:", "\\[begin final response\\]"),
+  phrase("(?:here is|here's) my thought process:", "(?:here is|here's) my response:", null),
 ];
 
 /** Tags around the answer: neither reasoning nor answer text. */
@@ -69,6 +92,11 @@ const frames = [
   "\\[end final response\\]",
   "<\\|end\\|>",
 ].join("|");
+
+function nextMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
+  pattern.lastIndex = from;
+  return pattern.exec(text);
+}
 
 const closings = families.map(({ close }) => new RegExp(close, "gi"));
 
@@ -92,11 +120,20 @@ export type SplitReply = {
   readonly content: string;
 };
 
+export type SplitOptions = {
+  /**
+   * True if the reply ended at the length limit: then an opening in plain words that is not closed
+   * opens reasoning, too. Default false.
+   */
+  readonly isTruncated?: boolean;
+};
+
 /**
  * Splits all reasoning off a reply: between tags, before a closing tag without an opening tag, and
- * from an unclosed opening tag to the end.
+ * from an unclosed opening tag to the end. Plain words such as "Here's my thought process:" open
+ * reasoning only if the reply closes it, or was cut off before it could.
  */
-export function splitReasoning(reply: string): SplitReply {
+export function splitReasoning(reply: string, { isTruncated = false }: SplitOptions = {}): SplitReply {
   const reasoning: string[] = [];
   let content = "";
   let from = 0;
@@ -111,10 +148,17 @@ export function splitReasoning(reply: string): SplitReply {
     marks.lastIndex = from;
     const mark = marks.exec(reply);
     if (mark === null) break;
-    isMarked = true;
     const which = mark.findIndex((group, index) => index > 0 && group !== undefined) - 1;
     const end = mark.index + mark[0].length;
     const isFrame = which >= 2 * families.length;
+    const closed = which < families.length ? nextMatch(closings[which]!, reply, end) : null;
+    const proof = families[which]?.proof ?? null;
+    if (proof !== null && closed === null && !isTruncated && !proof.test(reply)) {
+      say(reply.slice(from, end));
+      from = end;
+      continue;
+    }
+    isMarked = true;
     if (which >= families.length && !isFrame && !isFramed) {
       // The text since the last tag was assumed to be the answer, but was reasoning.
       reasoning.push(content + reply.slice(from, mark.index));
@@ -126,9 +170,6 @@ export function splitReasoning(reply: string): SplitReply {
     from = end;
     isFramed = isFrame;
     if (which >= families.length) continue;
-    const closing = closings[which]!;
-    closing.lastIndex = end;
-    const closed = closing.exec(reply);
     reasoning.push(reply.slice(end, closed?.index));
     from = closed === null ? reply.length : closed.index + closed[0].length;
   }

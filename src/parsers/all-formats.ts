@@ -6,6 +6,7 @@ import * as beam from "./formats/beam.ts";
 import * as cohereCommand4 from "./formats/cohere-command4.ts";
 import * as dots from "./formats/dots.ts";
 import * as dsml from "./formats/dsml.ts";
+import * as functionGemma from "./formats/function-gemma.ts";
 import * as functionTags from "./formats/function-tags.ts";
 import * as gemma4 from "./formats/gemma4.ts";
 import * as gigachat3 from "./formats/gigachat3.ts";
@@ -15,6 +16,7 @@ import * as gptOss from "./formats/gpt-oss.ts";
 import * as hunyuan from "./formats/hunyuan.ts";
 import * as inkling from "./formats/inkling.ts";
 import * as jsonBlocks from "./formats/json-blocks.ts";
+import * as jsonLists from "./formats/json-lists.ts";
 import * as k2Horizon from "./formats/k2-horizon.ts";
 import * as kimiK2 from "./formats/kimi-k2.ts";
 import * as kimiK3 from "./formats/kimi-k3.ts";
@@ -40,6 +42,7 @@ const exported: readonly unknown[] = [
   cohereCommand4,
   dots,
   dsml,
+  functionGemma,
   functionTags,
   gemma4,
   gigachat3,
@@ -49,6 +52,7 @@ const exported: readonly unknown[] = [
   hunyuan,
   inkling,
   jsonBlocks,
+  jsonLists,
   k2Horizon,
   kimiK2,
   kimiK3,

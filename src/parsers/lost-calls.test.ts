@@ -18,8 +18,10 @@ function openingsOf(name: string): readonly string[] {
   const [before = ""] = (spelledCall(name, "get_weather") ?? "").split("get_weather");
   const parts = Object.keys(parser.hints.nesting).filter((opening) => !opening.includes("```"));
   // Excludes openings that are not specific to calls: the bracket of Python calls opens many other
-  // texts, every message of inkling opens alike, and beam's calls open with a word.
-  const isOwn = (opening: string): boolean => opening.length > 1 && !["<|message_model|>", " to="].includes(opening);
+  // texts, as a JSON list does, every message of inkling opens alike, and beam's calls open with a
+  // word.
+  const shared = ["<|message_model|>", " to=", '[{"name": "'];
+  const isOwn = (opening: string): boolean => opening.length > 1 && !shared.includes(opening);
   return [...new Set([before, ...parts])].filter(isOwn);
 }
 
@@ -29,8 +31,9 @@ function randomTail(random: Random): string {
 
 const parsersWithOpenings = toolCallParserNames.filter((name) => openingsOf(name).length > 0);
 
-it("an opening is known of every format but that of Python calls", () => {
-  expect(toolCallParserNames.filter((name) => !parsersWithOpenings.includes(name))).toEqual(["pythonic"]);
+it("an opening is known of every format but those of bare Python calls and lists", () => {
+  const without = toolCallParserNames.filter((name) => !parsersWithOpenings.includes(name));
+  expect(without).toEqual(["llama4_pythonic", "pythonic", "xlam"]);
 });
 
 it.each(parsersWithOpenings)("%s: an opening and any text behind it yield a call or a problem", (name) => {

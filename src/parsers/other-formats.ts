@@ -184,7 +184,16 @@ const isSchema = (value: JsonObject): boolean =>
 // Calls in the format of another family: the beginning of its calls is known without its parser.
 
 /** Formats whose calls begin like those of a more common format, but are read differently. */
-const twins: ReadonlySet<string> = new Set(["ernie45", "granite4", "ling3", "mimo", "qwen3_json", "trinity"]);
+const twins: ReadonlySet<string> = new Set([
+  "ernie45",
+  "granite4",
+  "hunyuan_a13b",
+  "ling3",
+  "mimo",
+  "qwen3_json",
+  "trinity",
+  "xlam",
+]);
 
 /**
  * Formats that drop all text around their calls, so that an answer with only a call cannot be

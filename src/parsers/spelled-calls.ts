@@ -85,6 +85,9 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   longcat: (name) => `<longcat_tool_call>\n${json(name)}\n</longcat_tool_call>`,
   phi4_mini_json: (name) => `functools[${json(name)}]`,
   qwen3_json: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  functiongemma: (name) => `<start_function_call>call:${name}{city:<escape>Rome<escape>}<end_function_call>`,
+  hunyuan_a13b: (name) => `<tool_calls>[${json(name)}]</tool_calls>`,
+  xlam: (name) => `[${json(name)}]`,
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
 

@@ -27,6 +27,8 @@ export type ToolCallFormat = {
   readonly signs?: readonly string[];
   /** Default: whether the text includes `opening`. */
   hasToolCall?(text: string): boolean;
+  /** Normal text of a text that announces no call. Default: the text itself. */
+  plainText?(text: string): string;
   /**
    * Reads calls even if no tools are declared. Default false: such text is content, with or without
    * calls.
@@ -94,7 +96,7 @@ function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallPa
   const hasTools = options.tools.length > 0 || format.readsWithoutTools === true;
   const calls = hasTools ? scan.calls : [];
   const isCut = hasTools && (calls.length > 0 || hasToolCall(format, text));
-  const normalText = isCut ? detectorNormalText : text;
+  const normalText = isCut ? detectorNormalText : (format.plainText?.(text) ?? text);
   const content = calls.length === 0 ? text : detectorNormalText;
   if (hasTools && calls.length === 0 && scan.problems.length === 0) reportLostCall(format, { text, isCut, scan });
   return { normalText, content, calls, raised: null, detectorNormalText, problems: scan.problems };

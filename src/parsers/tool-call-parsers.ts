@@ -1,9 +1,17 @@
 // The tool-call parsers by SGLang's names, its aliases included; by vLLM's names those that only
-// vLLM has; and two of our own for families whose templates neither server reads: `mistral_ids` and
-// `seed_oss`. Each is loaded when it is first requested.
+// vLLM has, and vLLM's other names of formats that both read, which are read as SGLang does; and two
+// of our own for families whose templates neither server reads: `mistral_ids` and `seed_oss`. Each
+// is loaded when it is first requested.
 
 import { ParserTable } from "./parser-table.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
+
+/** Names that only vLLM has, of formats that SGLang reads by another name. */
+const vllmNames = {
+  apertus: "apertus2509", openai: "gpt-oss", qwen3_xml: "qwen3_coder", step5: "qwen3_coder", llama4_pythonic: "pythonic",
+  deepseek_v3: "deepseekv3", deepseek_v31: "deepseekv31", deepseek_v32: "deepseekv32", deepseek_v4: "deepseekv4", deepseek_v41: "deepseekv41",
+  llama3_json: "llama3", llama4_json: "llama3", minimax_m2: "minimax-m2", minimax_m3: "minimax-m3", muse_glimmer: "muse", musespark1x: "muse",
+} as const; // prettier-ignore
 
 const table = new ParserTable<ToolCallParser>({
   task: "read tool calls",
@@ -18,6 +26,7 @@ const table = new ParserTable<ToolCallParser>({
     deepseekv41: async () => (await import("./formats/dsml.ts")).deepseekv41,
     dots: async () => (await import("./formats/dots.ts")).dots,
     ernie45: async () => (await import("./formats/vllm-json.ts")).ernie45,
+    functiongemma: async () => (await import("./formats/function-gemma.ts")).functionGemma,
     gemma4: async () => (await import("./formats/gemma4.ts")).gemma4,
     gigachat3: async () => (await import("./formats/gigachat3.ts")).gigachat3,
     gigachat35: async () => (await import("./formats/gigachat35.ts")).gigachat35,
@@ -28,6 +37,7 @@ const table = new ParserTable<ToolCallParser>({
     granite4: async () => (await import("./formats/vllm-json.ts")).granite4,
     hermes: async () => (await import("./formats/json-blocks.ts")).hermes,
     hunyuan: async () => (await import("./formats/hunyuan.ts")).hunyuan,
+    hunyuan_a13b: async () => (await import("./formats/json-lists.ts")).hunyuanA13b,
     inkling: async () => (await import("./formats/inkling.ts")).inkling,
     internlm: async () => (await import("./formats/vllm-json.ts")).internlm,
     interns1: async () => (await import("./formats/json-blocks.ts")).interns1,
@@ -57,8 +67,9 @@ const table = new ParserTable<ToolCallParser>({
     spark25: async () => (await import("./formats/spark25.ts")).spark25,
     step3: async () => (await import("./formats/step3.ts")).step3,
     trinity: async () => (await import("./formats/json-blocks.ts")).trinity,
+    xlam: async () => (await import("./formats/json-lists.ts")).xlam,
   },
-  aliases: { glm: "glm45", nanbeige: "qwen3_coder", qwen: "qwen25", step3p5: "qwen3_coder" },
+  aliases: { glm: "glm45", nanbeige: "qwen3_coder", qwen: "qwen25", step3p5: "qwen3_coder", ...vllmNames },
 });
 
 export const toolCallParserNames: readonly string[] = table.names;

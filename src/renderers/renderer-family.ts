@@ -41,11 +41,12 @@ export type RendererFamily = {
   readonly toolCallParser: string;
   /**
    * Reason for that parser: "family": the row names it; "named": the caller does; "written": it
-   * reads the call that the template writes; "marked": its markers occur in the template;
+   * reads the call that the template writes; "requested": the prompt requests its calls, although
+   * the template writes earlier calls otherwise; "marked": its markers occur in the template;
    * "assumed": the template writes no calls and shows no tools. "unread": no parser is known for
    * the calls of this template, and nothing reads them.
    */
-  readonly toolCallBasis: "family" | "named" | "written" | "marked" | "assumed" | "unread";
+  readonly toolCallBasis: "family" | "named" | "written" | "requested" | "marked" | "assumed" | "unread";
   /** The template's variable that turns thinking on and off; `null` if it has none. */
   readonly thinkingVariable: "enable_thinking" | "thinking" | null;
   /** `bos_token`, ... as the template reads them, if the model folder gives none. */

@@ -2,6 +2,8 @@
 // that select those worth training on, and the record of the decision. The scheduler decides when
 // episodes run (`group-scheduler.ts`).
 
+import { setImmediate } from "node:timers/promises";
+
 import type { Episode, GroupRecord, Task } from "../core/index.ts";
 import { requireWhole } from "../lib/options.ts";
 import { deriveSeed } from "../lib/random.ts";
@@ -171,7 +173,12 @@ export async function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): P
   const rewards = rewardsOf(group);
   const { length } = rewards;
   if (ending === "cut-off" && (policy.cutoff?.policy === "drop" || length < policy.minGraded)) return "cut-off";
-  if (length === 0) return "not-graded";
+  if (length === 0) {
+    // Episodes that fail at once never wait: without a pause, the groups that replace theirs would
+    // keep the timers and sockets of the process from running.
+    await setImmediate();
+    return "not-graded";
+  }
   if (length < policy.minGraded) return "too-few-graded";
   const { plan, members } = group;
   const reads = policy.filters.some(({ readsEpisodes = true }) => readsEpisodes);

@@ -115,6 +115,10 @@ export async function runRollout(
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();
 
+  // Only a run that replaces its groups could go on without end.
+  const openings =
+    target === null ? null : new (await import("./failed-openings.ts")).FailedOpenings(`keep ${target} groups`);
+
   const totals = (): RunTotals => {
     const counted = counter.totals({ concurrency: scheduler.concurrency });
     const { turns, sampledTokens } = unfinished?.() ?? { turns: 0, sampledTokens: 0 };
@@ -168,6 +172,7 @@ export async function runRollout(
     onRecorded: (event) => counter.recorded(event),
     onEpisode: (ended) => {
       counter.finish(ended);
+      openings?.see(ended.summary, scheduler.concurrency);
       options.onEpisode?.(ended);
       report();
     },

@@ -38,8 +38,8 @@ export class ActingConversation {
     const { tools } = this.#side;
     const read = await this.#caller.ask(
       this.#messages,
-      ({ text, toolCalls }): Omit<UserLine, "usage"> => {
-        const words = splitReasoning(text).content.trim();
+      ({ text, toolCalls, isTruncated }): Omit<UserLine, "usage"> => {
+        const words = splitReasoning(text, { isTruncated }).content.trim();
         if (toolCalls.length > 0)
           return { type: "calls", text: words, calls: toolCalls.map((call, index) => this.#read(call, index)) };
         if (words !== "") return lineFrom(words, meter.total());

@@ -113,9 +113,12 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly PastLine[]):
   });
 }
 
-/** The trimmed text without reasoning. Throws the failure "empty-reply" when nothing is left. */
-export function readUtterance(reply: string): string {
-  const text = splitReasoning(reply).content.trim();
+/**
+ * The trimmed text without reasoning. `isTruncated`: true if the reply ended at the length limit.
+ * Throws the failure "empty-reply" when nothing is left.
+ */
+export function readUtterance(reply: string, isTruncated: boolean): string {
+  const text = splitReasoning(reply, { isTruncated }).content.trim();
   if (text === "") throw emptyReply(reply);
   return text;
 }

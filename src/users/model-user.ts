@@ -86,7 +86,7 @@ function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: Mo
       const heard = utteranceIn(said);
       const meter = new UsageMeter();
       const ask: Conversation["ask"] = (request, read) =>
-        caller.ask(request, ({ text }) => read(text), { signal, meter: meter.add });
+        caller.ask(request, ({ text, isTruncated }) => read(text, isTruncated), { signal, meter: meter.add });
       if (heard !== null) messages.push({ role: "user", content: heard });
       const rehearsals = heard === null ? strategy.rehearsals : 0;
       for (let rehearsal = 0; rehearsal < rehearsals; rehearsal++) {

@@ -11,6 +11,9 @@ import type { UserPrompts } from "./prompts.ts";
 /** "sane" behaves sensibly; "upstream" behaves like the τ-bench reference, quirks included. */
 export type UserCompat = "sane" | "upstream";
 
+/** Parses a reply. `isTruncated`: true if it ended at the length limit. */
+type ReadReply<T> = (reply: string, isTruncated: boolean) => T;
+
 /** A strategy's view of one episode. */
 export type Conversation = {
   readonly instruction: string | null;
@@ -18,7 +21,7 @@ export type Conversation = {
   readonly messages: ChatText[];
   readonly prompts: UserPrompts;
   /** Calls the model; `read` parses the reply, and its retryable failures are retried. */
-  readonly ask: <T>(messages: readonly ChatText[], read: (reply: string) => T) => Promise<T>;
+  readonly ask: <T>(messages: readonly ChatText[], read: ReadReply<T>) => Promise<T>;
 };
 
 /** Method of finding the next line. A frozen value: the state of an episode is in its conversation. */
@@ -42,7 +45,7 @@ export type UserStrategy = {
 function strategy(
   name: string,
   compat: UserCompat,
-  nextLine: (conversation: Conversation, read: (reply: string) => string) => Promise<string>,
+  nextLine: (conversation: Conversation, read: ReadReply<string>) => Promise<string>,
 ): UserStrategy {
   const read = compat === "upstream" ? readRaw : readUtterance;
   return {
@@ -75,8 +78,8 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
   ...strategy("react", compat, async (conversation) => {
     const { messages, ask } = conversation;
     if (compat === "upstream") return readReactAsUpstream(remember(conversation, await ask(messages, readRaw)));
-    const { reply, line } = await ask(messages, (text) => {
-      const utterance = readUtterance(text);
+    const { reply, line } = await ask(messages, (text, isTruncated) => {
+      const utterance = readUtterance(text, isTruncated);
       return { reply: utterance, line: readReact(utterance) };
     });
     remember(conversation, reply);
@@ -181,8 +184,8 @@ async function betterLine(conversation: Conversation, response: string, compat: 
 }
 
 /** The text under the last heading `Response:`. */
-function readBetter(reply: string): string {
-  const parts = readUtterance(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
+function readBetter(reply: string, isTruncated: boolean): string {
+  const parts = readUtterance(reply, isTruncated).split(/^[ \t*#]*Response:[ \t*]*/m);
   const line = parts.slice(1).at(-1)?.trim() ?? "";
   if (line !== "") return line;
   throw malformedReflection('there is no text below a heading "Response:", a line is expected', excerpt(reply));
@@ -224,10 +227,10 @@ function mayBeSent(
 ): Promise<boolean> {
   const transcript = transcriptOf(input.messages, input.compat);
   const question = prompts.check({ instruction, transcript, response: input.response });
-  return ask([{ role: "user", content: question }], (answer) =>
+  return ask([{ role: "user", content: question }], (answer, isTruncated) =>
     input.compat === "upstream"
       ? answer.toLowerCase().includes("true")
-      : lastVerdict(splitReasoning(answer).content) === "true",
+      : lastVerdict(splitReasoning(answer, { isTruncated }).content) === "true",
   );
 }
 

@@ -33,6 +33,18 @@ test.each(names)("%s reads as vLLM does", (name) => {
   }
 });
 
+test("lists in other places than xLAM's are lost with a problem, and other data is not", () => {
+  const tools = [toolFromDefinition(fromPlain({ type: "function", function: { name: "f" } }) as JsonObject)];
+  const codes = (text: string) =>
+    toolCallParser("xlam")
+      .parse(text, { tools })
+      .problems.map(({ code }) => code);
+  expect(codes('[{"name": "f", "arguments": {')).toEqual(["not-json"]);
+  expect(codes('```json\n{"name": "f", "arguments": {}}\n```')).toEqual(["not-an-object"]);
+  expect(codes('```json\n{"total": 3}\n```')).toEqual([]);
+  expect(codes('["a", "b"')).toEqual([]);
+});
+
 test("calls of unknown tools are let through, and said to be unknown", () => {
   const parse = toolCallParser("jamba").parse('<tool_calls>[{"name": "sing", "arguments": {}}]</tool_calls>', {
     tools: [],

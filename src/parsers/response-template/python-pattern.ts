@@ -2,14 +2,9 @@
 // position on, and tested for partial matches, which text that has not ended yet may still
 // complete.
 
+import { type LinearMatch, LinearSearch, SlowSearchError } from "../../lib/linear-search.ts";
 import { parsePattern, type PatternNode, UnreadPatternError } from "../../lib/parse-pattern.ts";
-
-export type PatternMatch = {
-  readonly start: number;
-  readonly end: number;
-  /** Text of the named groups that took part in the match. */
-  readonly captures: ReadonlyMap<string, string>;
-};
+import { ResponseParseError } from "./errors.ts";
 
 /** The end of the text: without the flag "m" it is not the end of a line. */
 const end = "$";
@@ -20,18 +15,21 @@ const classes: Readonly<Record<string, string>> = {
   d: "\\p{Nd}",
 };
 
-/** A pattern with the flag DOTALL. Offsets are in UTF-16 units. */
+export type PatternMatch = LinearMatch;
+
+/**
+ * A pattern with the flag DOTALL, searched in linear time, because a checkpoint may come from
+ * anyone. Offsets are in UTF-16 units. Its searches throw a {@link ResponseParseError} for a text
+ * that would take too long.
+ */
 export class PythonPattern {
   /** Names of the groups, in the order of the pattern. */
   readonly names: readonly string[];
   /** Fixed texts of two characters or more in the pattern. */
   readonly literals: readonly string[];
-  readonly #source: string;
-  readonly #node: PatternNode;
-  readonly #match: RegExp;
-  // Created on first use: a pattern that is only matched at a position may be slow to search with.
-  #search: RegExp | null = null;
-  #partial: RegExp | null = null;
+  readonly #search: LinearSearch;
+  /** Keeps what it learned apart: the parser tests a match in another text than it searches. */
+  readonly #test: LinearSearch;
 
   /**
    * Throws an `UnreadPatternError` or a `SyntaxError` if the source is not a pattern, or if
@@ -40,56 +38,53 @@ export class PythonPattern {
   constructor(source: string) {
     const { source: translated, names } = translate(source);
     this.names = names;
-    this.#source = translated;
-    this.#match = new RegExp(translated, "yu");
-    this.#node = parsePattern(translated, "u");
-    this.literals = [...new Set(fixedTexts(this.#node))];
+    // Validates the pattern, which `parsePattern` takes for valid.
+    const { flags } = new RegExp(translated, "u");
+    const node = parsePattern(translated, flags);
+    this.#search = new LinearSearch(node);
+    this.#test = new LinearSearch(node);
+    this.literals = [...new Set(fixedTexts(node))];
   }
 
   /** The leftmost match that begins at `from` or later. */
   find(text: string, from: number): PatternMatch | null {
-    return run(this.#searching(), text, from);
+    return bounded(() => this.#search.find(text, from));
   }
 
   /** The match that begins at `at`. */
   matchAt(text: string, at: number): PatternMatch | null {
-    return run(this.#match, text, at);
+    return bounded(() => this.#test.matchAt(text, at));
   }
 
   /**
    * The first position, `from` or later, from which the text up to its end is the beginning of a
-   * match that more text could complete.
+   * match that more text could complete; `null` if there is none.
    */
-  mayBegin(text: string, from: number): PatternMatch | null {
-    this.#partial ??= new RegExp(partial(this.#node), "gu");
-    return run(this.#partial, text, from);
+  mayBegin(text: string, from: number): Pick<PatternMatch, "start"> | null {
+    const start = bounded(() => this.#search.findCut(text, from));
+    return start === null ? null : { start };
   }
 
   /** All matches, as Python's `finditer` yields them. */
   *all(text: string): Generator<PatternMatch> {
-    for (const found of text.matchAll(this.#searching())) yield matchOf(found);
-  }
-
-  #searching(): RegExp {
-    this.#search ??= new RegExp(this.#source, "gu");
-    return this.#search;
+    let from = 0;
+    while (from <= text.length) {
+      const found = this.find(text, from);
+      if (found === null) return;
+      yield found;
+      const isEmpty = found.end === found.start;
+      from = isEmpty ? found.end + ((text.codePointAt(found.end) ?? 0) > 0xffff ? 2 : 1) : found.end;
+    }
   }
 }
 
-function run(pattern: RegExp, text: string, from: number): PatternMatch | null {
-  pattern.lastIndex = from;
-  const found = pattern.exec(text);
-  pattern.lastIndex = 0;
-  return found === null ? null : matchOf(found);
-}
-
-function matchOf(found: RegExpExecArray): PatternMatch {
-  const groups = Object.entries(found.groups ?? {}) as [string, string | undefined][];
-  return {
-    start: found.index,
-    end: found.index + found[0].length,
-    captures: new Map(groups.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]]))),
-  };
+function bounded<T>(search: () => T): T {
+  try {
+    return search();
+  } catch (error) {
+    if (!(error instanceof SlowSearchError)) throw error;
+    throw new ResponseParseError("one of its template's patterns would take too long on it");
+  }
 }
 
 /** Translates the pattern to JavaScript, with the flag "u". */
@@ -171,6 +166,7 @@ function fixedTexts(node: PatternNode): string[] {
       return node.options.flatMap(fixedTexts);
     case "repeat":
     case "look":
+    case "group":
       return fixedTexts(node.body);
     case "sequence": {
       const texts = [""];
@@ -189,54 +185,4 @@ function fixedTexts(node: PatternNode): string[] {
 function literalOf(source: string): string | null {
   if (source.startsWith("[") || /^\\[a-zA-Z]/.test(source)) return null;
   return source.startsWith("\\") ? source.slice(1) : source;
-}
-
-/** Source of a node, without the names of its groups. */
-function sourceOf(node: PatternNode): string {
-  switch (node.type) {
-    case "set":
-      return node.source;
-    case "sequence":
-      return node.parts.map(sourceOf).join("");
-    case "choice":
-      return `(?:${node.options.map(sourceOf).join("|")})`;
-    case "repeat":
-      return `(?:${sourceOf(node.body)}){${node.min},${node.max === Infinity ? "" : node.max}}`;
-    case "edge":
-      return { start: "^", end: "$", word: "\\b", "no-word": "\\B" }[node.edge];
-    case "look":
-      return `(?${node.isAhead ? "" : "<"}${node.isNegative ? "!" : "="}${sourceOf(node.body)})`;
-    default:
-      return node satisfies never;
-  }
-}
-
-const never = "[]";
-
-/** Source of a pattern for the beginning of a match of a node that the end of the text truncates. */
-function partial(node: PatternNode): string {
-  switch (node.type) {
-    case "set":
-      return end;
-    case "sequence": {
-      // Truncated in the first part, or in one of the parts that follow it.
-      const [first, ...rest] = node.parts;
-      if (first === undefined) return never;
-      return rest.length === 0
-        ? partial(first)
-        : `(?:${partial(first)}|${sourceOf(first)}${partial({ type: "sequence", parts: rest })})`;
-    }
-    case "choice":
-      return `(?:${node.options.map(partial).join("|")})`;
-    case "repeat":
-      return node.max === 0
-        ? never
-        : `(?:${sourceOf(node.body)}){0,${node.max === Infinity ? "" : node.max - 1}}${partial(node.body)}`;
-    case "look":
-      return node.isAhead && !node.isNegative ? partial(node.body) : never;
-    case "edge":
-      return never;
-    default:
-      return node satisfies never;
-  }
 }

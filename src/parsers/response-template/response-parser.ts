@@ -46,8 +46,13 @@ export function parseResponse(text: string, template: ResponseTemplate, options:
 }
 
 type Watched = { readonly kind: "open" | "close"; readonly field: TemplateField; readonly anchor: Anchor };
-type Seen = { readonly length: number; readonly match: PatternMatch | null };
+/** The place where a match, or the beginning of one, was found. */
+type Place = Pick<PatternMatch, "start">;
+type Seen<P extends Place> = Map<PythonPattern, { readonly length: number; readonly place: P | null }>;
 type Found = Watched & { readonly match: PatternMatch };
+
+/** Number of UTF-16 units of held text above which not every piece is searched. */
+const longHold = 256;
 
 /**
  * Parses an answer in pieces. Text is emitted as soon as it cannot be part of an anchor that opens
@@ -65,7 +70,10 @@ export class ResponseParser {
   #extended = "";
   #at = 0;
   /** Last search result of each pattern, with the buffer length for which it holds. */
-  readonly #seen = { matches: new Map<PythonPattern, Seen>(), cuts: new Map<PythonPattern, Seen>() };
+  readonly #matches: Seen<PatternMatch> = new Map();
+  readonly #cuts: Seen<Place> = new Map();
+  /** Length of the buffer at the last search. */
+  #searched = 0;
   #current: TemplateField | null;
   #isOpen = false;
   #captures = new Map<string, string>();
@@ -94,6 +102,10 @@ export class ResponseParser {
       throw new Error("Cannot feed a parser that has finished: make a new one for the next answer.");
     // A pattern may look at text that has been emitted.
     this.#buffer += text;
+    // A search of long text that is held back, for each piece, would take quadratic time.
+    const held = this.#searched - this.#at;
+    if (held > longHold && this.#buffer.length - this.#searched < held / 8) return [];
+    this.#searched = this.#buffer.length;
     const events: ResponseEvent[] = [];
     this.#process(events, false);
     return events;
@@ -168,11 +180,11 @@ export class ResponseParser {
     let found: Found | null = null;
     for (const watched of this.#watched()) {
       const { pattern } = watched.anchor;
-      const match = this.#next("matches", pattern, () => pattern.find(this.#buffer, this.#at));
+      const match = this.#next(this.#matches, pattern, () => pattern.find(this.#buffer, this.#at));
       if (!hasEnded && (match === null || this.#canGrow(watched.anchor, match))) {
         // A complete match anywhere takes precedence over one truncated by the end of the text, as
         // in Python's `regex`.
-        const held = match ?? this.#next("cuts", pattern, () => pattern.mayBegin(this.#buffer, this.#at));
+        const held = match ?? this.#next(this.#cuts, pattern, () => pattern.mayBegin(this.#buffer, this.#at));
         holdFrom = Math.min(holdFrom, held?.start ?? Infinity);
         continue;
       }
@@ -185,13 +197,13 @@ export class ResponseParser {
    * A match found from an earlier position is still the first if it lies ahead: a new search for
    * each region would be quadratic.
    */
-  #next(kind: "matches" | "cuts", pattern: PythonPattern, search: () => PatternMatch | null): PatternMatch | null {
-    const known = this.#seen[kind].get(pattern);
-    if (known?.length === this.#buffer.length && (known.match === null || known.match.start >= this.#at))
-      return known.match;
-    const match = search();
-    this.#seen[kind].set(pattern, { length: this.#buffer.length, match });
-    return match;
+  #next<P extends Place>(seen: Seen<P>, pattern: PythonPattern, search: () => P | null): P | null {
+    const known = seen.get(pattern);
+    if (known?.length === this.#buffer.length && (known.place === null || known.place.start >= this.#at))
+      return known.place;
+    const place = search();
+    seen.set(pattern, { length: this.#buffer.length, place });
+    return place;
   }
 
   /** True if more text could change a complete match. */

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type Tool, toolFromDefinition } from "../../core/index.ts";
 import { expectLinear } from "../../lib/growth.test-helper.ts";
 import { dumpJson, fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
@@ -12,6 +12,7 @@ import {
   parseResponse,
   ResponseParseError,
   ResponseParser,
+  responseTemplateParsers,
   ResponseTemplateError,
 } from "../index.ts";
 
@@ -99,6 +100,57 @@ it("text is given out as soon as it is certain, and no earlier", () => {
   expect(chunks(": 1}</tool")).toEqual([": 1}"]);
   expect(chunks(">")).toEqual(["region_close"]);
   expect(dumpJson(parser.finish().message)).toBe('{"content": "Well, see <b>", "tool": [{"a": 1}]}');
+});
+
+describe("patterns of a checkpoint that take quadratic or exponential time natively", () => {
+  const template = (pattern: string) =>
+    loadResponseTemplate(
+      anchored({
+        thinking: { open_pattern: pattern, close: "</t>" },
+        args: {
+          open: "<args>",
+          close: "</args>",
+          content: "xml-inline",
+          content_args: { tag_pattern: "<(?P<key>(?:[a-z]+)+)>(?P<value>.*?)</>" },
+        },
+        content: {},
+      }),
+    );
+  it.each(["(?:x+)+!", "<t.*?>", "<t[^>]*>", "\\s*<t>", "(?:x|x)*!"])("%s", (pattern) => {
+    const loaded = template(pattern);
+    // Searches of more than linear time are refused, with a number of steps that these texts exceed.
+    for (const part of ["x", "<t", " ", "<args>"]) {
+      const text = part.repeat(20_000 / part.length);
+      expect([...parseResponse(text, loaded, { prefix: "" }).keys()], part).not.toContain("thinking");
+    }
+  });
+
+  it("text that is held back is not searched for each piece of it", () => {
+    const loaded = template("x+!");
+    const searches = vi.spyOn(loaded.fields.get("thinking")!.open!.pattern, "find");
+    const parser = new ResponseParser(loaded, { prefix: "" });
+    for (let at = 0; at < 5000; at++) expect(parser.feed("x")).toEqual([]);
+    expect(searches.mock.calls.length).toBeLessThan(400);
+    expect(dumpJson(parser.finish().message)).toBe(`{"content": "${"x".repeat(5000)}"}`);
+  });
+
+  it("one that is large and ambiguous costs the answer, and not the run", () => {
+    const { toolCallParser, reasoningParser } = responseTemplateParsers(
+      loadResponseTemplate(
+        anchored({
+          thinking: { open: "<t>", close: "</t>" },
+          tool_calls: { open_pattern: `(?:${"(?:a?b?c?d?){8}|".repeat(40)}x)*!`, close: "</c>", content: "json" },
+        }),
+      ),
+    );
+    const text = "abcd".repeat(5000);
+    expect(reasoningParser!.split(text)).toEqual({ reasoning: "", normalText: text });
+    expect(toolCallParser.hasToolCall(text)).toBe(true);
+    const { problems, content } = toolCallParser.parse(text, { tools: [typed[0]!] });
+    expect(content).toBe(text);
+    expect(problems.map(({ code }) => code)).toEqual(["not-json"]);
+    expect(problems[0]?.detail).toContain("would take too long");
+  });
 });
 
 describe("what no reader expects is an error of its kind, and costs linear time", () => {

@@ -41,7 +41,7 @@ function thoughtsParser(template: ResponseTemplate, thoughts: readonly TemplateF
     hasTags,
     split: (text, { forceReasoning = false } = {}) => {
       const prefix = forceReasoning ? (opening[0] ?? "") : "";
-      const regions = regionsOf(text, texts, prefix);
+      const regions = unlessRefused([], () => regionsOf(text, texts, prefix));
       if (regions.length === 0) return { reasoning: "", normalText: text };
       const isThought = ({ field }: Region): boolean => thoughtNames.includes(field);
       const reasoning = regions.filter((region) => isThought(region) && region.value !== "");
@@ -73,9 +73,20 @@ function callsParser(template: ResponseTemplate): ToolCallParser {
     hints: { contentEndAtStart: [""] },
     opening: null,
     signs: opening,
-    hasToolCall: (text) => field?.open?.pattern.find(text, 0) !== null && field?.open !== undefined,
+    hasToolCall: (text) =>
+      field?.open !== undefined && unlessRefused(true, () => field.open?.pattern.find(text, 0) !== null),
     detect: (text, scan) => (field === undefined ? text : detectCalls(text, calls, scan)),
   });
+}
+
+/** `fallback` if a pattern of the template would take too long on the text. */
+function unlessRefused<T>(fallback: T, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ResponseParseError) return fallback;
+    throw error;
+  }
 }
 
 function detectCalls(text: string, template: ResponseTemplate, scan: ToolCallScan): string {

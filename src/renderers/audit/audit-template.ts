@@ -130,6 +130,8 @@ function parserReason({ parserBasis }: AuditedTemplate): string {
       return "it was named";
     case "written":
       return "it reads the call that the template writes";
+    case "requested":
+      return "the prompt requests its calls, although the template writes earlier calls in another way";
     case "marked":
       return "its markers occur in the template";
     case "assumed":

@@ -309,6 +309,25 @@ describe("familyFromTemplate()", () => {
     });
   });
 
+  test.each([
+    ['functools[{ "name": NAME', "phi4_mini_json", "requested"],
+    ['<tool_call>{"name": NAME', "qwen25", "requested"],
+    ['<tool_calls>[{"name": NAME', "jamba", "requested"],
+    ['{"name": NAME', "llama3", "written"],
+    ["<tool_call> and functools[", "llama3", "written"],
+  ])("reads calls as the prompt requests them: %s", (form, parser, basis) => {
+    const calls =
+      "{% for c in m.tool_calls %}" +
+      `{{ '{"name": "' + c.function.name + '", "arguments": ' + (c.function.arguments | tojson) + '}' }}{% endfor %}`;
+    const chatTemplate =
+      `{% if tools %}{{ 'Answer with: ${form}, "arguments": ...' + (tools | tojson) }}{% endif %}` +
+      "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}" +
+      `{% if m.tool_calls %}${calls}{% else %}{{ m.content }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}` +
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+    const family = familyFromTemplate({ tokenizer, chatTemplate });
+    expect(family).toMatchObject({ toolCallParser: parser, toolCallBasis: basis });
+  });
+
   test("takes no parser that would drop the answers of a model", () => {
     const framed = (answer: string) => `${chatMl}{# <|START_THINKING|> <|END_THINKING|> <|START_${answer}|> #}`;
     expect(familyFromTemplate({ tokenizer, chatTemplate: framed("TEXT") }).reasoningParser).toBe("cohere_command4");

@@ -33,8 +33,9 @@ export type DetectFamilyOptions = {
   /** Tokens that stop sampling in addition to the detected ones. Default none. */
   readonly stopTokens?: readonly string[];
   /**
-   * Name of the tool-call parser. Default: one that reads back a call as the template writes it, else by the markers in the
-   * template; `qwen25` only for a template that writes no calls and shows no tools.
+   * Name of the tool-call parser. Default: one that reads back a call as the template writes it, or as its prompt requests
+   * it where the two differ; else by the markers in the template; `qwen25` only for a template that writes no calls and
+   * shows no tools.
    */
   readonly toolCallParser?: string;
   /** Name of the reasoning parser, or "none". Default: detected from the tags in the template. */
@@ -64,7 +65,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const call = writtenCall(prober, turns);
   const { parser: calls, basis } =
     options.toolCallParser === undefined || options.toolCallParser === responseTemplateName
-      ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober), tokenizer })
+      ? detectToolCallParser(call, { chatTemplate: program, instructions: toolInstructions(prober), tokenizer })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
   // The end of an answer, else the tokens that open the next message; then the tokenizer's own end
   // and the caller's additions.
@@ -151,9 +152,15 @@ function readsWithout(call: string, end: string): boolean {
   return readingParser(call.trim().slice(0, -end.length)) !== undefined;
 }
 
-/** True if a prompt describes the tools to the model. */
-function showsTools(prober: TemplateProber): boolean {
-  return prober.text([question], { withTool: true, addGenerationPrompt: true }).includes("probe_tool");
+/** The part of a prompt that the template writes only if there are tools. */
+function toolInstructions(prober: TemplateProber): string {
+  const [text, bare] = [true, false].map((withTool) =>
+    prober.text([question], { withTool, addGenerationPrompt: true }),
+  ) as [string, string];
+  const start = commonStart(text, bare).length;
+  let end = text.length;
+  while (end > start && text[end - 1] === bare[bare.length - 1 - (text.length - end)]) end--;
+  return text.slice(start, end);
 }
 
 /**

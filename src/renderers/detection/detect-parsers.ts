@@ -1,11 +1,11 @@
 // The parsers of a template that is not in the table. For calls: a parser that reads back the
-// template's own call, else one whose markers all occur in the template. For reasoning: detected
-// from the tags in the template.
+// template's own call, unless the prompt requests calls that this parser does not read; else one
+// whose markers all occur in the template. For reasoning: detected from the tags in the template.
 
 import { type Tokenizer, toolFromDefinition } from "../../core/index.ts";
 import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../python-semantics/json/index.ts";
 import type { RendererFamily } from "../renderer-family.ts";
-import { type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/on-demand.ts";
+import { spelledCall, type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/on-demand.ts";
 import {
   callMessage,
   probeArguments,
@@ -28,6 +28,7 @@ const common = [
   "llama3",
   "mistral",
   "mistral_ids",
+  "jamba",
 ];
 /**
  * Parser for templates that write no calls and show no tools: the guidelines must show a format,
@@ -50,6 +51,7 @@ const relatives: readonly (readonly [text: string, parser: string])[] = [
   ["<|role_end|>", "ling3"],
   ["</assistant>", "poolside_v1"],
   ["<|Bot|>", "spark25"],
+  ["<|extra_4|>", "hunyuan_a13b"],
 ];
 
 /**
@@ -104,7 +106,7 @@ export function readingParser(call: string, chatTemplate = ""): ToolCallParser |
   );
   return (
     readers.find(({ name }) => name === relative?.[1]) ??
-    readers.find(({ markers }) => markers.every((marker) => call.includes(marker))) ??
+    readers.find(({ markers }) => markers.length > 0 && markers.every((marker) => call.includes(marker))) ??
     readers[0] ??
     parsers.find((parser) => call !== "" && parser.markers.some((marker) => readsProbe(parser, call + marker)))
   );
@@ -121,18 +123,26 @@ export type DetectedToolCallParser = {
   readonly basis: RendererFamily["toolCallBasis"];
 };
 
-/** `call`: the call as the template writes it, "" if it writes none. */
+/**
+ * `call`: the call as the template writes it, "" if it writes none. `instructions`: the part of a
+ * prompt that it writes only if there are tools.
+ */
 export function detectToolCallParser(
   call: string,
   {
     chatTemplate,
-    showsTools,
+    instructions,
     tokenizer,
-  }: { readonly chatTemplate: string; readonly showsTools: boolean; readonly tokenizer: Tokenizer },
+  }: { readonly chatTemplate: string; readonly instructions: string; readonly tokenizer: Tokenizer },
 ): DetectedToolCallParser {
   const parsers = allParsers();
   const reading = readingParser(call, chatTemplate);
+  const requested = requestedParsers(instructions);
+  // A model writes what its prompt requests, even if its template restates earlier calls otherwise.
+  const isContradicted = call !== "" && requested.length > 0 && !requested.some((one) => readsProbe(one, call));
+  if (isContradicted) return { parser: requested[0]!.name, basis: "requested" };
   if (reading !== undefined) return { parser: reading.name, basis: "written" };
+  const showsTools = instructions.includes("probe_tool");
   const isUnread = call !== "" || showsTools;
   const marked = parsers.filter(
     ({ markers }) => markers.length > 0 && markers.every((marker) => chatTemplate.includes(marker)),
@@ -150,6 +160,19 @@ export function detectToolCallParser(
   );
   if (known.length === 1 && call === "" && showsTools) return { parser: known[0]!.name, basis: "marked" };
   return { parser: heaviest?.name ?? assumed, basis: isUnread ? "unread" : "assumed" };
+}
+
+/**
+ * Parsers whose calls the instructions show as the form to write: the text before the name of the
+ * tool, without regard to white space. Several formats share a marker.
+ */
+function requestedParsers(instructions: string): readonly ToolCallParser[] {
+  const shown = instructions.replaceAll(/\s/g, "");
+  return allParsers().filter(({ name, markers }) => {
+    const spelled = spelledCall(name, "probe_tool") ?? "";
+    const opening = spelled.slice(0, spelled.indexOf("probe_tool")).replaceAll(/\s|"$/g, "");
+    return shown.includes(opening) && markers.some((marker) => opening.includes(marker) && opening !== marker);
+  });
 }
 
 function isSpecialToken(text: string, tokenizer: Tokenizer): boolean {

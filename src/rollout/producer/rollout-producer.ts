@@ -20,6 +20,7 @@ import {
   resolveGroupPolicy,
   rewardsOf,
 } from "../groups.ts";
+import { FailedOpenings } from "../failed-openings.ts";
 import { GroupBuffer } from "./group-buffer.ts";
 import { GroupOrder } from "./group-order.ts";
 import {
@@ -107,6 +108,7 @@ export class RolloutProducer {
       this.#resolveEnded = resolve;
     });
     const { runEpisode, store, exportSamples, rank } = parts;
+    const openings = new FailedOpenings("produce groups");
     this.#scheduler = new GroupScheduler({
       runEpisode,
       seed: plan.seed,
@@ -126,6 +128,7 @@ export class RolloutProducer {
         this.#seeAge(event, group);
       },
       onRecorded: (event, group) => this.#seeAge(event, group),
+      onEpisode: ({ summary }) => openings.see(summary, this.#scheduler.concurrency),
       onGroup: (group) => this.#onGroup(group),
       onIdle: () => this.#onIdle(),
       onFault: (error) => this.#fail(error),
