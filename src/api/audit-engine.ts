@@ -26,13 +26,13 @@ export type AuditEngineOptions = CallOptions &
     readonly engine?: EngineName;
     /** True if the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
-    /** Receives the server once it has answered. @default nothing does */
+    /** Receives the server once it has answered. @default none */
     readonly onServer?: (server: Omit<AuditEngineResult, "checks">) => void;
-    /** Receives each check when it is done. @default nothing does */
+    /** Receives each check when it is done. @default none */
     readonly onCheck?: (check: EngineCheck) => void;
   };
 
-/** One check; `mode` tells how replies arrive. */
+/** One check; `mode` is how replies arrive. */
 export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome;
 
 export type AuditEngineResult = {

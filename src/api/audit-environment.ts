@@ -24,9 +24,9 @@ export const auditEnvironmentSettingNames = [
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
-export const auditEnvironmentSettings = section("Of an environment", {
-  taskCount: whole(5, { min: 1, max: 10_000 }).help("tasks of each split that are run, evenly spaced"),
-  callCount: whole(40, { min: 1, max: 10_000 }).help("calls made at random in each"),
+export const auditEnvironmentSettings = section("Environment", {
+  taskCount: whole(5, { min: 1, max: 10_000 }).help("tasks to run per split, evenly spaced"),
+  callCount: whole(40, { min: 1, max: 10_000 }).help("random calls per task"),
 });
 
 /** Options of {@link loadEnvironmentSource}. */
@@ -40,9 +40,9 @@ export type EnvironmentSourceOptions = Pick<
 export type AuditEnvironmentOptions = EnvironmentSourceOptions &
   Partial<SettingValues<typeof auditEnvironmentSettings>> &
   Pick<CallOptions, "signal"> & {
-    /** Receives the environment once it is loaded. @default nothing does */
+    /** Receives the environment once it is loaded. @default none */
     readonly onEnvironment?: (environment: AuditedEnvironment) => void;
-    /** Receives each finding as it is made. @default nothing does */
+    /** Receives each finding as soon as it is known. @default none */
     readonly onFinding?: (finding: EnvironmentFinding) => void;
   };
 

@@ -22,7 +22,7 @@ export type AuditTemplateOptions = Pick<
 > & {
   /** Model folder with tokenizer.json and a chat template; needs no weights. */
   readonly model: string;
-  /** Jinja file in place of the folder's chat template. @default the folder's */
+  /** Jinja file to use instead of the folder's chat template. @default the folder's */
   readonly template?: string;
   /** Folder that relative paths start from. @default process.cwd() */
   readonly cwd?: string;

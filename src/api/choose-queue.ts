@@ -12,17 +12,17 @@ import type { Surroundings } from "./surroundings.ts";
 
 export const queueSettings = section("The queue", {
   queue: address("an address like nats://127.0.0.1:4222 or nats://127.0.0.1:4222/my-run").help(
-    "broker (nats-server with JetStream) whose workers run the episodes; behind the address, the name of a queue that no other run uses (default: this process runs them)",
+    "broker (nats-server with JetStream) whose workers run the episodes; after the address, the name of a queue that no other run uses (default: this process runs them)",
   ),
   queueTokenEnv: variable.help(
-    "environment variable with the broker's token, or the password of the user whom --queue names",
+    "environment variable with the broker's token, or the password of the user named in --queue",
   ),
   queueCredentials: file.help(
     "credentials file for the broker (JWT and seed), or a file with the seed of an nkey",
     free,
   ),
-  queueCa: file.help("certificate of the authority that signed the broker's, in PEM", free),
-  queueCert: file.help("our own certificate for the broker, in PEM; with --queue-key", free),
+  queueCa: file.help("CA certificate that signed the broker's certificate, in PEM", free),
+  queueCert: file.help("client certificate for the broker, in PEM; needs --queue-key", free),
   queueKey: file.help("key of --queue-cert, in PEM", free),
 });
 

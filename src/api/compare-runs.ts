@@ -18,7 +18,7 @@ export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
   readonly runs: readonly string[];
   /** Seed of the bootstrap and of random signs. @default 0 */
   readonly seed?: number;
-  /** Receives lines for people, synchronously: a torn last line. @default nothing does */
+  /** Receives notices for people, synchronously, such as a torn last line. @default none */
   readonly onNotice?: (message: string) => void;
 };
 

@@ -25,14 +25,16 @@ export const envServerSettingNames = [
 ] as const satisfies readonly SettingName[];
 
 export const envServerSettings = {
-  ...listenSettings("The server", 8950, "where requests come in"),
+  ...listenSettings("The server", 8950, "address to listen on for requests"),
   ...section("The server", {
-    tokenEnv: variable.help("environment variable with the bearer token of clients; needed beyond this machine"),
+    tokenEnv: variable.help("environment variable with the bearer token of clients; required beyond this machine"),
     agentTokenEnv: variable.help(
-      "environment variable with the bearer token of agents: tools and the reward of their episodes, neither tasks nor grades",
+      "environment variable with the bearer token of agents, which gives access to tools and the reward of an episode, but not to tasks or grades",
     ),
-    maxSessions: whole(1024, { max: 1_000_000 }).help("episodes at a time; more are refused with 503"),
-    sessionIdle: seconds(900).help("an episode without a call for so long is closed"),
+    maxSessions: whole(1024, { max: 1_000_000 }).help(
+      "maximum number of concurrent episodes; more are refused with 503",
+    ),
+    sessionIdle: seconds(900).help("close an episode after this long without a call"),
   }),
 };
 

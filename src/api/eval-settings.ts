@@ -29,28 +29,26 @@ const reportList = z
   .nullable() as z.ZodType<readonly Report[] | null>;
 
 export const evalSettings = section("Evaluation", {
-  trials: whole(null, { value: "<k>" }).help(
-    "episodes of each task (default: --group-size of a configuration file, or 1)",
-  ),
+  trials: whole(null, { value: "<k>" }).help("episodes per task (default: group-size of the configuration file, or 1)"),
   taskIds: custom("<ids...>", { default: null, expected: "indexes or ids of tasks", schema: list.nullable() }).help(
     "tasks by index or id, instead of --tasks",
   ),
   shuffle: flag.help("run the tasks in an order drawn from the seed"),
   passK: custom("<list>", { default: null, expected: "a list like 1,2,4", schema: wholes.nullable() }).help(
-    "for which k pass^k and pass@k are computed, like 1,2,4 (default: every k up to the trials)",
+    "values of k for pass^k and pass@k, like 1,2,4 (default: every k up to --trials)",
   ),
   format: choice("<name>", "summary", "tau-bench").help(
-    "of results.json: summary, or tau-bench, upstream's list of runs (default: summary)",
+    "format of results.json: summary, or tau-bench for upstream's list of runs (default: summary)",
   ),
   from: custom("<file|folder...>", { default: null, expected: "files or folders", schema: paths.nullable() }).help(
-    "run nothing: score a run folder, results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked, or a file of slime, verifiers, inspect or ATIF, whose rewards are taken; of several, one table with a row for each environment",
+    "run nothing; score existing results: a run folder, results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked, or a file of slime, verifiers, inspect or ATIF, whose rewards are used as they are; several give one table with a row for each environment",
   ),
   report: custom("<list>", {
     default: null,
     expected: "a list like junit:report.xml,markdown:report.md",
     schema: reportList,
-  }).help("write the outcome for CI and pull requests: junit:<file>, markdown:<file>, or both with a comma"),
-  labels: file.help("compare the attribution of failures with labels given by hand"),
+  }).help("write a report for CI or a pull request: junit:<file>, markdown:<file>, or both, separated by a comma"),
+  labels: file.help("file of labels given by hand, to compare with the attribution of failures"),
 });
 
 export type EvalSettings = SettingValues<typeof evalSettings>;

@@ -75,15 +75,15 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
    * upstream's file of simulations.
    */
   readonly format: ExportName;
-  /** The file to be written. */
+  /** The file to write. */
   readonly output: string;
   /** Kind of file. @default "parquet" for a file with that extension, else "jsonl" */
   readonly to?: ExportFileKind;
-  /** Only episodes for which the expression holds, like `reward == 1 and turns < 9`. @default all */
+  /** Only episodes that match the expression, like `reward == 1 and turns < 9`. @default all */
   readonly where?: string;
   /** Folder of the tokenizer, if the run's own no longer exists (slime, samples). @default the run's */
   readonly model?: string;
-  /** Environment that knows tools and faults, if the run's is a module of yours. @default the run's */
+  /** Environment that supplies tools and faults, if the run's is a module of yours. @default the run's */
   readonly env?: string | EnvironmentSource;
   /** Folder of the environment's data, if it has moved. @default the run's */
   readonly data?: string;
@@ -94,7 +94,7 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   readonly turnRewards?: TurnRewardsChoice;
   /** Replaces the file if it exists. @default false */
   readonly force?: boolean;
-  /** Receives lines for people, synchronously: a torn line, unknown tools. @default nothing does */
+  /** Receives notices for people, synchronously, such as a torn line or unknown tools. @default none */
   readonly onNotice?: (message: string) => void;
 };
 

@@ -32,7 +32,7 @@ export type HostedEnvironment = {
 export type WorldOptions = {
   readonly maxSessions: number;
   readonly idleMs: number;
-  /** Receives the tools of the first task, if its environment opens at once. @default nothing does */
+  /** Receives the tools of the first task, if its environment opens at once. @default none */
   readonly onTools?: (tools: readonly Tool[]) => void;
 };
 

@@ -78,21 +78,21 @@ export const gatewaySettingNames = [
 ] as const satisfies readonly SettingName[];
 
 export const gatewaySettings = {
-  ...listenSettings("The gateway", 8900, "where requests come in"),
+  ...listenSettings("The gateway", 8900, "address to listen on for requests"),
   ...section("The gateway", {
     tokenEnv: variable.help(
-      "environment variable with the token that opens, rewards and ends sessions; needed beyond this machine",
+      "environment variable with the token for opening, rewarding and ending sessions; required beyond this machine",
     ),
     clientSampling: choice("<what>", "ignore", "obey", "refuse").help(
-      "what is done about sampling parameters that programs set: rows must be the policy's",
+      "how to treat sampling parameters that programs set; training rows must be the policy's own",
     ),
     clientTemplate: choice("<what>", "ignore", "obey", "refuse").help(
-      "what is done about template variables that programs set (chat_template_kwargs, reasoning_effort): count them, give them to the template, or refuse",
+      "how to treat template variables that programs set (chat_template_kwargs, reasoning_effort): only count them, pass them to the template, or refuse",
     ),
-    sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
-    maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
+    sessionIdle: seconds(3600).help("end a session after this long without a call"),
+    maxSessions: whole(4096, { max: 1_000_000 }).help("maximum number of open sessions; more are refused with 429"),
     grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
-      "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
+      "how long answers in flight may take to finish after SIGTERM or Ctrl-C; new requests get 503 meanwhile",
     ),
   }),
 };
@@ -113,7 +113,7 @@ export type GatewayOptions = Pick<
   Partial<SettingValues<typeof gatewaySettings>> &
   Pick<SettingSources, "config"> &
   Omit<CallOptions, "drain"> & {
-    /** Receives lines for people, synchronously. @default nothing does */
+    /** Receives notices for people, synchronously. @default none */
     readonly onNotice?: (message: string) => void;
   };
 

@@ -15,7 +15,7 @@ import { packageVersion } from "./surroundings.ts";
 export type InitEnvironmentOptions = {
   /** Name of the environment and of its package: lowercase letters, digits and dashes. */
   readonly name: string;
-  /** Folder that is made; must be new or empty. @default the name */
+  /** Folder to create; must be new or empty. @default the name */
   readonly to?: string;
   /** Folder that relative paths start from. @default process.cwd() */
   readonly cwd?: string;

@@ -11,13 +11,13 @@ const localHost = "127.0.0.1";
 export const listenSettings = (group: string, port: number, what: string): ListenSettings =>
   section(group, {
     listen: text("<host:port>", `an address like ${localHost}:${port}`, `${localHost}:${port}`).help(
-      `${what}; port 0 takes a free one`,
+      `${what}; port 0 selects a free port`,
     ),
     host: text("<name>", "a name or an address of this machine").help(
       `instead of --listen: name or address to listen on (default: ${localHost})`,
     ),
     port: whole(null, { min: 0, max: 65_535 }).help(
-      `instead of --listen: port to listen on, 0 for a free one (default: ${port})`,
+      `instead of --listen: port to listen on, 0 for a free port (default: ${port})`,
     ),
   });
 

@@ -9,7 +9,7 @@ import type { CallOptions } from "./options.ts";
 export type MergeRunOptions = Pick<CallOptions, "cwd" | "signal"> & {
   /** Run folder with shards. It is not changed. */
   readonly run: string;
-  /** Folder that is made; must not exist. @default `<run>-merged` */
+  /** Folder to create; must not exist. @default `<run>-merged` */
   readonly out?: string;
 };
 

@@ -27,7 +27,7 @@ export type CallOptions = {
   readonly cwd?: string;
   /** Environment variables, which hold keys. @default process.env */
   readonly variables?: Readonly<Record<string, string | undefined>>;
-  /** Stops at once: running episodes are cancelled, and a resumed run continues them. @default never */
+  /** Stops immediately: running episodes are cancelled; a resumed run continues them. @default never */
   readonly signal?: AbortSignal;
   /** Starts nothing new; running episodes are finished. @default never */
   readonly drain?: AbortSignal;
@@ -64,11 +64,11 @@ export type RolloutSettingOptions = Partial<Omit<RolloutSettings, keyof Parts> &
 
 /** Sources of settings besides the options themselves, which override them. */
 export type SettingSources = {
-  /** YAML file with settings, by the names of flags without the dashes. @default none */
+  /** YAML file with settings, named like the flags without the dashes. @default none */
   readonly config?: string;
   /**
-   * Run folder to continue, with its settings; only addresses, keys, concurrency and the like may
-   * be given again. @default none
+   * Run folder to continue with its settings; only addresses, keys, concurrency and the like may
+   * be changed. @default none
    */
   readonly resume?: string;
 };

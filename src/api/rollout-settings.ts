@@ -139,36 +139,34 @@ const servers = engineNames.filter((name) => engineRows[name].type === "server")
 /** Settings for keeping groups and for the number of groups to run. */
 export const groupSettings = section("Groups", {
   filter: text("<list>", "names of filters with commas between them").help(
-    "drop groups: zero-signal (all rewards alike), reward-range:<min>-<max> (mean reward outside), or a module like ./filter.ts",
+    "drop groups: zero-signal (all rewards equal), reward-range:<min>-<max> (mean reward outside the range), or a module like ./filter.ts",
   ),
   minGroup: whole().help(
-    "graded episodes without which a group is dropped (default: 2 with --groups, whose groups are trained; else 1)",
+    "minimum number of graded episodes in a group; below it, the group is dropped (default: 2 with --groups, whose groups are trained; else 1)",
   ),
-  replacements: whole(0, { min: 0, max: 1000 }).help(
-    "further episodes a group may run in place of those that were not graded",
-  ),
+  replacements: whole(0, { min: 0, max: 1000 }).help("extra episodes that a group may run to replace ungraded ones"),
   groups: whole().help(
-    "run until so many groups are kept, tasks over again where they run out (default: each task once)",
+    "run until this many groups are kept, repeating the tasks if they run out (default: each task once)",
   ),
   oversample: number("<factor>", 1, { min: 1, max: 100 }).help(
-    "with --groups: so many times as many are in flight at once; the rest is cancelled when enough are kept",
+    "with --groups: run this many times the required groups concurrently; the rest is cancelled when enough are kept",
   ),
   keepOrder: choice("<order>", "plan", "finished").help(
-    "with --groups: keep the first of the plan (same seed, same run), or the first that finished (faster; prefers short episodes)",
+    "with --groups: keep the first groups of the plan (same seed, same run), or the first to finish (faster; prefers short episodes)",
   ),
-  maxGroups: whole().help("with --groups: groups to try before giving up (default: eight times as many)"),
+  maxGroups: whole().help("with --groups: groups to try before giving up (default: eight times --groups)"),
   curriculum: custom("<on|run>", {
     default: null,
     expected: "on, or the folder of an earlier run",
     schema: z.preprocess((value) => (value === true ? "on" : value), nonEmpty.nullable()),
   }).help(
-    "with --groups: draw tasks that are passed sometimes rather than always or never; a run folder says what is known of them",
+    "with --groups: prefer tasks that are sometimes passed over those always or never passed; a run folder supplies the results of an earlier run",
   ),
   groupTimeout: seconds().help(
-    "slow episodes of a group are cancelled so long after its last one began (default: the group waits for them)",
+    "cancel slow episodes of a group this long after its last episode began (default: the group waits for them)",
   ),
   groupCutoff: choice("<policy>", "keep", "drop").help(
-    "a group that ran into --group-timeout: keep what is there (at least --min-group), or drop it",
+    "when a group reaches --group-timeout: keep its finished episodes (at least --min-group), or drop it",
   ),
 });
 
@@ -183,14 +181,14 @@ export const rolloutSettings = {
   }),
   ...environmentOptions,
   ...section("Tasks", {
-    split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
+    split: named("a split").help("split to take tasks from: train, test, ... (default: the environment's own choice)"),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
-      'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
+      'task indexes, like 0-49,60, or "all" (default: all; for the bookshop, the first 8)',
       common,
     ),
-    groupSize: whole(1).help("episodes of each task, whose rewards are compared", common),
+    groupSize: whole(1).help("episodes per task, whose rewards are compared", common),
     seed: whole(0, { min: 0, max: 4_294_967_295 }).help(
-      "of the run; everything random derives from it, the task and the episode's number",
+      "seed of the run; all randomness derives from it, the task and the episode's number",
     ),
   }),
   ...groupSettings,
@@ -200,81 +198,81 @@ export const rolloutSettings = {
       expected: alternatives([...engineNames, "none"]),
       schema: z.enum([...engineNames, "none", "own"]).nullable(),
     }).help(
-      `${servers.join(", ")}, ${localEngines.join(", ")}, or none: outside programs call models of their own; those after ${servers.at(-1)} need no server (default: sglang when a server or a model is named)`,
+      `${servers.join(", ")}, ${localEngines.join(", ")}, or none: outside programs call their own models; engines listed after ${servers.at(-1)} need no server (default: sglang if a server or a model is named)`,
       { ...common, suggested: [...engineNames, "none"] },
     ),
   }),
   ...engineOptions,
   ...section("The policy", {
     model: folder.help(
-      "folder with the tokenizer and chat template of the served model (readable: that of the demonstrations)",
+      "folder with the tokenizer and chat template of the served model, or readable for the tokenizer of the demonstrations",
       common,
     ),
     renderer: text("<family>", "the name of a model family").help(
-      "model family whose chat template is followed (default: detected from the template)",
+      "model family that determines how chats are rendered (default: detected from the template)",
     ),
     history: choice("<policy>", "keep-reasoning", "branch").help(
-      "where a template rewrites history: keep-reasoning (only append), or branch (a sample for each rewrite)",
+      "if the template rewrites history: keep-reasoning (only append), or branch (a sample for each rewrite)",
     ),
     thinking: custom("<on|off>", {
       default: null,
       expected: "on or off",
       schema: onOff,
-    }).help("for models whose template has the switch"),
+    }).help("turn thinking on or off, if the template supports it"),
     templateKwargs: custom<Readonly<Record<string, unknown>>>("<json>", {
       default: {},
       expected: "a JSON object",
       schema: jsonObject,
     }).help(
-      'variables of the chat template, like {"reasoning_effort": "high"}; doctor template lists those that it reads',
+      'variables for the chat template, like {"reasoning_effort": "high"}; "doctor template" lists those that it reads',
     ),
-    toolParser: named("a tool-call parser").help("tool-call parser, by SGLang's names (default: the model family's)"),
+    toolParser: named("a tool-call parser").help("tool-call parser, by its SGLang name (default: the model family's)"),
     reasoningParser: named('a reasoning parser, or "none"').help(
-      "reasoning parser, by SGLang's names, or \"none\" (default: the model family's)",
+      'reasoning parser, by its SGLang name, or "none" (default: the model family\'s)',
     ),
     parserMode: choice("<mode>", "tokens", "text").help(
-      "tokens: a marker spelled out by other tokens is text; text: as SGLang reads",
+      "tokens: a marker spelled out by other tokens is plain text; text: parse as SGLang does",
     ),
     controlTokens: choice("<mode>", "text", "parse").help(
-      "control tokens that users and tools spell out: text, or parse them as servers do",
+      "control tokens spelled out by users or tools: keep them as text, or parse them as servers do",
     ),
     repair: flag.help(
-      "carry out calls that are nearly right, or written in another format, each reported as a format error",
+      "carry out calls that are nearly correct or in another format; each is reported as a format error",
     ),
     agentModel: named("a model").help(
-      "model behind an API that is the agent, or answers the calls of outside programs, to be evaluated and not trained: provider/model, or its name on the server of --agent-url",
+      "API model that acts as the agent or answers the calls of outside programs, evaluated but not trained: provider/model, or its name on the server at --agent-url",
     ),
     agentUrl: chatAddress.help(
-      "OpenAI-compatible server of the agent's model, like http://127.0.0.1:8000/v1; outside programs may name models of it themselves",
+      "OpenAI-compatible server of the agent's model, like http://127.0.0.1:8000/v1; outside programs may choose among its models",
     ),
     agentApiKeyEnv: variable.help(
-      "environment variable with the key of that server or provider (default: the provider's usual one)",
+      "environment variable with the key for that server or provider (default: the provider's usual variable)",
     ),
     agentAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
+      'environment variable with the Authorization header for that server, instead of a key, like "Basic <base64>"',
     ),
     agentCommand: text("<command>", "a command line").help(
-      "an outside agent program runs each episode: it finds the policy's address, its key and its task in its environment, and its " +
-        'last line is its reward, {"reward": 1}; --env may be a file of tasks',
+      "command of an outside agent program that runs each episode: its environment holds the policy's address, its key and its task, and its " +
+        'last line of output is the reward, {"reward": 1}; --env may be a file of tasks',
       { holds: "address" },
     ),
-    agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed", free),
+    agentTimeout: seconds(900).help("time limit of one run of --agent-command; its process group is then killed", free),
     strategy: named("a strategy", "tool-calling").help(
-      "how a turn is prompted and read: tool-calling, act, react, few-shot",
+      "how turns are prompted and parsed: tool-calling, act, react, few-shot",
       { suggested: ["tool-calling", "act", "react", "few-shot"] },
     ),
     calls: choice("<how many>", "one", "several").help(
-      "calls of a turn that are carried out: the first one, or all in order; with several, our instruction to call one tool a turn is left out",
+      "tool calls carried out per turn: the first one, or all in order; with several, our instruction to call one tool per turn is omitted",
     ),
-    instruction: file.help("for act and react: instruction about how actions are written, in place of ours"),
+    instruction: file.help("for act and react: instruction on how to write actions, instead of ours"),
     displays: file.help(
-      'for few-shot: JSON lines with an example conversation as "messages_display" (default: those of --data)',
+      'for few-shot: JSON lines, each with an example conversation in "messages_display" (default: those of --data)',
     ),
     toolInstruction: text("<file>", 'a file, or "none"').help(
-      'instruction about the use of tools, in place of ours; "none" keeps the template\'s',
+      'instruction on how to use tools, instead of ours; "none" keeps the template\'s',
     ),
     preset: text("<name>", "slime-tau or tau-bench").help(
-      "settings for comparison: tau-bench (as its published results were made), slime-tau (the loop of slime's example)",
+      "settings for comparisons: tau-bench (those of its published results), slime-tau (the loop of slime's example)",
     ),
     routedExperts: custom<string | null>("<layers>x<experts>", {
       default: null,
@@ -284,30 +282,34 @@ export const rolloutSettings = {
         .regex(/^[1-9]\d{0,3}x[1-9]\d{0,3}$/)
         .nullable(),
     }).help(
-      "keep the experts that a mixture-of-experts model on SGLang chooses (--enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
+      "record the experts that a mixture-of-experts model on SGLang chooses (server flag --enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
     ),
   }),
   ...section("Sampling", {
-    temperature: number("<t>", 1, { min: 0 }).help("0 is greedy", common),
-    topP: number("<p>", 1, { above: 0, max: 1 }).help("1 cuts nothing off"),
+    temperature: number("<t>", 1, { min: 0 }).help("sampling temperature; 0 is greedy", common),
+    topP: number("<p>", 1, { above: 0, max: 1 }).help(
+      "nucleus sampling: cumulative probability to sample from; 1 disables it",
+    ),
     topK: custom("<k>", {
       default: -1,
       expected: "-1 or a whole number of at least 1",
       schema: numberWithin({ min: -1 }).refine((value) => Number.isSafeInteger(value) && value !== 0),
-    }).help("-1 cuts nothing off"),
-    minP: number("<p>", 0, { min: 0, max: 1 }).help("0 cuts nothing off"),
-    repetitionPenalty: number("<r>", 1, { above: 0, max: 2 }).help("1 changes nothing"),
-    maxNewTokens: whole(1024).help("of one turn", common),
+    }).help("number of most likely tokens to sample from; -1 disables it"),
+    minP: number("<p>", 0, { min: 0, max: 1 }).help(
+      "minimum probability relative to the most likely token; 0 disables it",
+    ),
+    repetitionPenalty: number("<r>", 1, { above: 0, max: 2 }).help("penalty for repeated tokens; 1 disables it"),
+    maxNewTokens: whole(1024).help("maximum number of tokens sampled in one turn", common),
     samplingExtra: custom<Readonly<Record<string, unknown>>>("<json>", {
       default: {},
       expected: "a JSON object",
       schema: jsonObject,
-    }).help("further parameters for the engine, sent as they are", { holds: "key" }),
-    seedTurns: flag.help("give every turn a sampling seed of its own (servers with deterministic sampling)"),
+    }).help("additional sampling parameters for the engine, sent unchanged", { holds: "key" }),
+    seedTurns: flag.help("give every turn its own sampling seed (for servers with deterministic sampling)"),
   }),
   ...section("The user", {
     user: named("a user").help(
-      `${selectableUsers.join(", ")}, or rules: of tau2-bench/telecom (default: the first that the environment lists)`,
+      `${selectableUsers.join(", ")}, or rules, for tau2-bench/telecom (default: the first user that the environment lists)`,
       { suggested: [...selectableUsers, "rules"] },
     ),
     recordUsers: file.help("write every exchange with the user to a new file, as JSON lines", free),
@@ -315,72 +317,69 @@ export const rolloutSettings = {
   ...userOptions,
   ...section("Grading", {
     rubric: file.help(
-      "a model scores each episode by a rubric: a module whose default export is one, or a JSON file (default: what the environment is defined with)",
+      "rubric by which a model scores each episode: a module whose default export is one, or a JSON file (default: the environment's own, if any)",
     ),
     ranking: text("<on|off|file>", "on, off or a JSON file").help(
-      "a model compares the episodes of each group and scores them from 0 to 1 (default: what the environment is defined with)",
+      "have a model compare the episodes of each group and score them from 0 to 1 (default: as the environment defines)",
     ),
     environmentWeight: number("<w>", null, { min: 0 }).help(
-      "weight of the environment's own reward beside the models that grade; 0: a metric alone (default: the definition's, or 0)",
+      "weight of the environment's own reward beside those of the grading models; 0: only a metric (default: as the environment defines, or 0)",
     ),
     judgeModel: named("a model").help(
-      "model that grades by rubric, ranking and assertions of natural language, and with eval attributes the failures which no rule explains: provider/model, or its name at --judge-url",
+      "model that grades by rubrics, rankings and natural-language assertions, and with eval also attributes failures that no rule explains: provider/model, or its name at --judge-url",
     ),
-    judgeUrl: chatAddress.help("OpenAI-compatible server of that model"),
-    judgeApiKeyEnv: variable.help("environment variable with its key"),
+    judgeUrl: chatAddress.help("OpenAI-compatible server of the judge model"),
+    judgeApiKeyEnv: variable.help("environment variable with the key for the judge model"),
     judgeAuthorizationEnv: variable.help(
-      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
+      'environment variable with the Authorization header for that server, instead of a key, like "Basic <base64>"',
     ),
-    judgeTemperature: number("<t>", 0, { min: 0 }).help("of that model; 1: left to its server"),
+    judgeTemperature: number("<t>", 0, { min: 0 }).help("temperature of the judge model; 1: left to its server"),
     judgeCache: file.help(
-      "answers of the judge by the digest of the question: those in the file are not requested again, new ones are added; without --judge-model all must be there",
+      "file of the judge's answers, keyed by a digest of the question: recorded answers are reused and new ones added; without --judge-model, all must be in the file",
       free,
     ),
   }),
   ...section("Limits", {
-    maxTurns: whole(30).help("turns of an episode"),
-    maxSampledTokens: whole().help("sampled tokens of an episode (default: no bound of its own)"),
-    maxContextTokens: whole().help("context of the served model (default: left to the server)"),
+    maxTurns: whole(30).help("maximum number of turns in an episode"),
+    maxSampledTokens: whole().help("maximum number of sampled tokens in an episode (default: no separate limit)"),
+    maxContextTokens: whole().help("context length of the served model (default: left to the server)"),
     maxResultCharacters: whole(100_000).help(
-      "characters of a tool's result that the policy reads; longer ones are cut with a note",
+      "maximum characters of a tool result shown to the policy; longer results are cut, with a note",
     ),
-    turnTimeout: seconds(600).help("of one engine call", free),
+    turnTimeout: seconds(600).help("time limit of one engine call", free),
     onEngineAbort: choice("<what>", "continue", "restart", "end").help(
-      "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
+      "when the server aborts a turn to load new weights: continue from its tokens, restart it, or end the episode",
     ),
-    maxPause: seconds(900).help(
-      "how long a turn that the server has aborted waits for it to take requests again",
-      free,
-    ),
-    openTimeout: seconds(300).help("of the opening of an environment", free),
+    maxPause: seconds(900).help("how long a turn that the server aborted waits for it to accept requests again", free),
+    openTimeout: seconds(300).help("time limit for opening an environment", free),
     environmentTimeout: seconds(60).help(
-      "of one call of a tool; one that never yields ends the program with exit code 70, to be resumed",
+      "time limit of one tool call; a call that never yields ends the program with exit code 70, and the run can be resumed",
       free,
     ),
-    userTimeout: seconds().help(
-      "of one line of the user, retries included (default: 900; a human has all the time)",
-      free,
-    ),
-    gradingTimeout: seconds(120).help("of the grading of an episode", free),
+    userTimeout: seconds().help("time limit of one user line, retries included (default: 900; none for a human)", free),
+    gradingTimeout: seconds(120).help("time limit for grading an episode", free),
     maxCost: number("<dollars>", null, { above: 0 }).help(
-      "US dollars for models behind an API (agent, user, judge): when they are spent no other episode begins, and the run can be resumed with more",
+      "budget in US dollars for API models (agent, user, judge): once it is spent, no further episode begins, and the run can be resumed with more",
       free,
     ),
     modelRequestsPerMinute: number("<n>", null, { above: 0 }).help(
-      "calls that begin in a minute to each model behind an API (agent, user, judge), of all processes and workers together (default: no limit)",
+      "maximum calls started per minute to each API model (agent, user, judge), by all processes and workers together (default: no limit)",
     ),
     prices: file.help(
-      'JSON with prices over the built-in list, in US dollars per million tokens: {"my-model": {"input": 0.5, "output": 1.5}}',
+      'JSON file with prices that override the built-in list, in US dollars per million tokens: {"my-model": {"input": 0.5, "output": 1.5}}',
       free,
     ),
     concurrency: custom<ConcurrencyValue>("<auto|n|min-max>", {
       default: 64,
       expected: "a whole number from 1 to 100000, two with a dash between them, or auto",
       schema: concurrency,
-    }).help("episodes at once: a number, or as many as the servers are busy with, between two bounds (auto: 4-1024)", {
-      ...free,
-      ...common,
-    }),
+    }).help(
+      "concurrent episodes: a fixed number, or two bounds within which it follows the servers' load (auto: 4-1024)",
+      {
+        ...free,
+        ...common,
+      },
+    ),
   }),
   ...section("Processes", {
     processes: custom<number | "auto">("<auto|n>", {
@@ -391,14 +390,14 @@ export const rolloutSettings = {
         z.union([numberWithin({ min: 1, max: 256 }).refine(Number.isSafeInteger), z.literal("auto")]),
       ),
     }).help(
-      "processes that run episodes, each writing its own shard of the run folder; 1: this one alone. auto: one less than cores, as far as each has 1,024 episodes and 64 at once",
+      "processes that run episodes, each writing its own shard of the run folder; 1: only this one; auto: one fewer than cores, if each gets at least 1,024 episodes and 64 at once",
       free,
     ),
   }),
   ...queueSettings,
   ...section("The queue", {
     queueLease: seconds(60).help(
-      "with --queue and --processes: a worker that is silent for so long has lost its episodes, which others run; at least 3",
+      "with --queue or --processes: a worker silent for this long loses its episodes to others; at least 3",
       free,
     ),
   }),
@@ -409,18 +408,18 @@ export const rolloutSettings = {
       expected: "always, never or a number of milliseconds",
       schema: z.union([z.enum(["always", "never"]), numberWithin({ min: 1, max: 3_600_000 })]),
     }).help(
-      "when the journal is forced to the disk: always (before an event counts), never, or so many milliseconds later; a killed process loses nothing either way",
+      "when to flush the journal to disk: always (before an event counts), never, or within this many milliseconds; a killed process loses nothing either way",
       free,
     ),
     diskWait: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
-      "how long a run waits for space on a full disk before it stops, to be resumed",
+      "how long a run waits for space on a full disk before it stops; it can then be resumed",
       free,
     ),
     writeSamples: flag.help(
-      "write samples.jsonl, a training row a line, during the run; export --format samples makes the same file afterwards",
+      "write samples.jsonl, one training row per line, during the run; export --format samples writes the same file afterwards",
     ),
     faultPolicy: choice("<policy>", "keep", "mask", "drop").help(
-      "samples of episodes that failed through the user or the environment: keep, mask (in the group, outside the loss), drop",
+      "samples of episodes that failed because of the user or the environment: keep, mask (in the group, outside the loss), or drop",
     ),
     metrics: custom("<list>", {
       default: null,
@@ -428,16 +427,19 @@ export const rolloutSettings = {
         "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces and traces:messages, with commas between them,",
       schema: metricsList.nullable(),
     }).help(
-      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas; train, which has curves alone, takes tensorboard, wandb, mlflow and trackio",
+      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with the messages); separate several with commas; train, which has only curves, supports tensorboard, wandb, mlflow and trackio",
       { ...free, holds: "address" },
     ),
     metricsAuthorizationEnv: variable.help(
-      "environment variable with the value of the Authorization header that the server of --metrics mlflow: or trackio: is sent",
+      "environment variable with the Authorization header for the server of --metrics mlflow: or trackio:",
     ),
-    logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups", {
-      onResume: "of-terminal",
-    }),
-    quiet: flag.help("no progress, only the closing table", { onResume: "of-terminal" }),
+    logJson: flag.help(
+      "write machine-readable log lines to standard error: retries, failures, ends of episodes and groups",
+      {
+        onResume: "of-terminal",
+      },
+    ),
+    quiet: flag.help("show no progress, only the final table", { onResume: "of-terminal" }),
   }),
 };
 

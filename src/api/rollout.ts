@@ -78,7 +78,7 @@ export type StartedRun = {
 export type RolloutOptions = RolloutSettingOptions &
   SettingSources &
   CallOptions & {
-    /** Receives events synchronously; must be fast and must not throw. @default nothing does */
+    /** Receives events synchronously; must be fast and must not throw. @default none */
     readonly onEvent?: (event: RolloutEvent) => void;
   };
 

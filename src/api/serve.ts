@@ -57,13 +57,17 @@ export const serveSettingNames: readonly SettingName[] = settingNames.filter(
 );
 
 export const serveSettings = {
-  ...listenSettings("The service", 8800, "where requests come in"),
+  ...listenSettings("The service", 8800, "address to listen on for requests"),
   ...section("The service", {
-    tokenEnv: variable.help("environment variable with the token that requests must send; needed beyond this machine"),
-    grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
-      "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
+    tokenEnv: variable.help(
+      "environment variable with the token that requests must send; required beyond this machine",
     ),
-    maxWaiting: whole(4096, { max: 10_000_000 }).help("requested episodes that may wait; more are refused with 429"),
+    grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
+      "how long running episodes may take to finish after SIGTERM or Ctrl-C; new requests get 503 meanwhile",
+    ),
+    maxWaiting: whole(4096, { max: 10_000_000 }).help(
+      "maximum number of waiting episodes; further requests are refused with 429",
+    ),
   }),
 };
 
@@ -77,7 +81,7 @@ export type ServeOptions = Omit<RolloutSettingOptions, (typeof notServed)[number
   Partial<SettingValues<typeof serveSettings>> &
   Pick<SettingSources, "config"> &
   Omit<CallOptions, "drain"> & {
-    /** Receives lines for people, synchronously. @default nothing does */
+    /** Receives notices for people, synchronously. @default none */
     readonly onNotice?: (message: string) => void;
   };
 

@@ -64,9 +64,9 @@ import { checkCurves, openCurves } from "./watch-run.ts";
 export type TrainOptions = Omit<RolloutSettingOptions, keyof TrainSettings> &
   Partial<TrainSettings> &
   CallOptions & {
-    /** YAML file with settings of rollouts, by the names of flags without the dashes. @default none */
+    /** YAML file with rollout settings, named like the flags without the dashes. @default none */
     readonly config?: string;
-    /** Receives events synchronously; must be fast and must not throw. @default nothing does */
+    /** Receives events synchronously; must be fast and must not throw. @default none */
     readonly onEvent?: (event: TrainingEvent) => void;
   };
 

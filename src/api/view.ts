@@ -33,7 +33,7 @@ import { announceViewer } from "../system/running-viewers.ts";
 export const viewSettings = listenSettings(
   "The viewer",
   8970,
-  "where the page is served, with a token in the printed address beyond this machine",
+  "address to serve the page on; beyond this machine, the printed address includes a token",
 );
 
 /** Options of {@link view}: the flags of the command `view` in camelCase. */
@@ -42,7 +42,7 @@ export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
     /** Run folders, folders of trainings, files of other tools. Several runs are compared. */
     readonly sources: readonly string[];
     /**
-     * File of a trainer with its logprobs of the run's rows, which are shown over the sampled ones.
+     * A trainer's file of logprobs for the run's rows, shown over the sampled ones.
      * @default none
      */
     readonly logprobs?: string;

@@ -32,25 +32,27 @@ export const workerSettings = {
   ...queueSettings,
   queue: {
     ...queueSettings.queue,
-    help: "broker (nats-server with JetStream) whose jobs are run; behind the address, the name of the queue that the run was given; required",
+    help: "broker (nats-server with JetStream) to take jobs from; after the address, the queue name that the run was given; required",
   },
   ...section("The worker", {
-    capacity: whole(64, { max: 100_000 }).help("episodes at once"),
+    capacity: whole(64, { max: 100_000 }).help("concurrent episodes"),
     dir: text("<folder>", "a folder", "runs").help(
-      "folder that holds the coordinator's run folder, on a disk that both reach",
+      "folder that contains the coordinator's run folder, on a disk that both can reach",
     ),
     name: text("<name>", "a name", null).help(
-      "of the worker and of its files; no two workers that live have the same (default: host name and process id)",
+      "name of the worker and its files; must be unique among live workers (default: host name and process id)",
     ),
-    grace: seconds(25).help("how long running episodes may finish once it is to end; the rest is given back"),
+    grace: seconds(25).help(
+      "how long running episodes may take to finish when the worker is stopped; the rest returns to the queue",
+    ),
     health: text("<host:port>", "an address like 0.0.0.0:8081").help(
-      "where /healthz says that it lives, and /readyz that it is connected and takes jobs",
+      "address that serves /healthz (the worker is alive) and /readyz (it is connected and takes jobs)",
     ),
   }),
-  ...section("Where things are here, if not where the coordinator says", {
-    data: folder.help("folder with the data of the environment"),
-    model: text("<folder>", "a folder").help("folder with tokenizer and chat template"),
-    url: text("<address>", "an address like http://127.0.0.1:30000").help("server of the engine"),
+  ...section("Locations on this machine, if they differ from the coordinator's", {
+    data: folder.help("folder with the environment's data"),
+    model: text("<folder>", "a folder").help("folder with the tokenizer and chat template"),
+    url: text("<address>", "an address like http://127.0.0.1:30000").help("engine server"),
   }),
 };
 
@@ -62,11 +64,11 @@ export const workerSettings = {
  */
 export type WorkOptions = Partial<SettingValues<typeof workerSettings>> &
   CallOptions & {
-    /** Receives lines for people, synchronously. @default nothing does */
+    /** Receives notices for people, synchronously. @default none */
     readonly onNotice?: (message: string) => void;
     /**
      * Called with every report of the worker: the jobs that it holds, and the number of receipts
-     * that it has sent. @default nothing does
+     * that it has sent. @default none
      */
     readonly onProgress?: (progress: WorkerProgress) => void;
   };

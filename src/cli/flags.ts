@@ -42,10 +42,10 @@ export function addSettings(
 }
 
 export const configOption = (): Option =>
-  new Option("--config <file>", "YAML with the settings of a rollout; flags win").helpGroup("Output:");
+  new Option("--config <file>", "YAML file with rollout settings; flags override it").helpGroup("Output:");
 
 export const dryRunOption = (): Option =>
-  new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:");
+  new Option("--dry-run", "check everything except the server, print the configuration and exit").helpGroup("Output:");
 
 export const jsonOption = (): Option => new Option("--json", "print the result as JSON").helpGroup("Output:");
 
@@ -61,7 +61,7 @@ export function writeJson(result: object, { stdout }: Pick<CliContext, "stdout">
 export const resumeOption = (): Option =>
   new Option(
     "--resume <run>",
-    "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be given again",
+    "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be changed",
   ).helpGroup("Output:");
 
 /** Replaces earlier names of flags by the present ones: earlier names are read and never shown. */

@@ -68,14 +68,14 @@ export function defineRoute(method: Route["method"], path: string, options: Rout
 }
 
 const errorDescriptions: Readonly<Record<number, string>> = {
-  400: "The request is malformed, or names a task, split or engine that does not exist.",
+  400: "The request is malformed, or names a nonexistent task, split or engine.",
   401: "The token is missing or wrong.",
-  403: "The service has no token, and the request comes from a page of another site.",
-  404: "Nothing has this id.",
+  403: "The service has no token, and the request comes from another site's page.",
+  404: "There is no object with this id.",
   409: "The request conflicts with the current state; the code says how.",
   413: "The body is too large.",
   415: "The body is not application/json.",
-  429: "Too many episodes wait already; Retry-After says when to try again.",
+  429: "Too many episodes are already waiting; Retry-After says when to try again.",
   500: "The producer failed; the message says why.",
   503: "The service is about to end, or its disk refuses writes; Retry-After says when to try again.",
 };
@@ -84,7 +84,7 @@ const idempotencyKey = {
   name: "Idempotency-Key",
   in: "header",
   required: false,
-  description: "The same key with the same body is the same request, also after a restart.",
+  description: "A request with the same key and body counts as the same request, also after a restart.",
   schema: { type: "string", minLength: 1, maxLength: 255 },
 };
 
@@ -96,7 +96,7 @@ export function openApiDocument(routes: readonly Route[], info: { readonly versi
     info: {
       title: "trainable-agents rollout service",
       version: info.version,
-      description: "Rolls out episodes of tool-using agents for a trainer, token by token.",
+      description: "Runs episodes of tool-using agents for a trainer, recorded token by token.",
       license: { name: "MIT", identifier: "MIT" },
     },
     paths,

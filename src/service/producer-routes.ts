@@ -11,10 +11,10 @@ import { ServiceError } from "./service-error.ts";
 
 /** Summary and answer of each action. */
 const actions: Readonly<Record<SteerAction, readonly [string, string]>> = {
-  pause: ["Start no further episode; those in flight continue.", "Paused."],
+  pause: ["Start no further episodes; those in flight continue.", "Paused."],
   continue: ["Resume a paused producer.", "Resumed."],
-  drain: ["Begin no further group; open groups run to their end.", "Draining."],
-  cancel: ["Stop for good: nothing more is handed over.", "Cancelled."],
+  drain: ["Start no further groups; open groups run to completion.", "Draining."],
+  cancel: ["Stop permanently; nothing more is handed over.", "Cancelled."],
 };
 
 export function producerRoutes(context: ServiceContext): readonly Route[] {
@@ -24,10 +24,10 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
   return [
     defineRoute("post", "/v1/producers", {
       id: "startProducer",
-      summary: "Run groups without end, for a trainer that takes batches of them.",
+      summary: "Run groups continuously, for a trainer that takes them in batches.",
       body: producerBody,
       takesKey: true,
-      answers: { 200: ["Known from an earlier request.", producerAnswer], 201: ["Started.", producerAnswer] },
+      answers: { 200: ["Already known from an earlier request.", producerAnswer], 201: ["Started.", producerAnswer] },
       errors: [409, 429],
       handle: async (call) => {
         const { job, isNew } = await producers.submit(readProducer(call.body), submissionOf(call));
@@ -73,7 +73,7 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
     }),
     defineRoute("post", "/v1/producers/{id}/heartbeat", {
       id: "heartbeatProducer",
-      summary: "Renew the lease of the trainer, as every batch does.",
+      summary: "Renew the trainer's lease, as every batch request does.",
       answers: { 200: ["Renewed.", producerAnswer] },
       handle: async (call) => {
         const job = await find(call);

@@ -25,7 +25,7 @@ const weightVersion = z.union([z.string().min(1).max(256), z.int()]);
 
 const none = optional(
   z.union([z.null(), z.array(z.never()).length(0), z.literal("")]),
-  "only empty: the chat template decides where an action ends",
+  "must be empty: the chat template decides where an action ends",
 );
 const ignored = optional(z.boolean(), "accepted and ignored");
 
@@ -41,7 +41,7 @@ const samplingParams = z
     min_p: optional(z.number().min(0).max(1)),
     repetition_penalty: optional(z.number().gt(0).max(2)),
     max_new_tokens: optional(z.int().min(1)),
-    sampling_seed: optional(uint32, "of every engine call of the episode"),
+    sampling_seed: optional(uint32, "seed of every engine call of the episode"),
     stop: none,
     stop_token_ids: none,
     skip_special_tokens: ignored,
@@ -67,12 +67,15 @@ const oneTask = {
   task_index: taskIndex,
   ...common,
   wait_seconds: optional(seconds, "seconds to wait for the end before responding"),
-  rows: optional(name, "layout of the training rows that the answer holds once all has ended; absent: none"),
+  rows: optional(
+    name,
+    "format of the training rows to include in the answer once everything has ended; absent: no rows",
+  ),
 };
 /** Size of a group, under both of its names. */
 const sizes = {
-  group_size: optional(whole(1, 1024), "episodes of a group; required, under this name or as samples"),
-  samples: optional(whole(1, 1024), "the older name of group_size"),
+  group_size: optional(whole(1, 1024), "episodes per group; required, under this name or as samples"),
+  samples: optional(whole(1, 1024), "former name of group_size"),
 };
 
 export const episodeBody = z.strictObject(oneTask);
@@ -81,7 +84,7 @@ export const weightsBody = z.strictObject({
   version: weightVersion,
   training: optional(
     training,
-    "whose weights: reported to its producers only; absent: to producers without a training",
+    "training that the weights belong to: only its producers receive the report; absent: producers without a training",
   ),
 });
 
@@ -91,46 +94,52 @@ const mostGroups = 65_536;
 export const producerBody = z.strictObject({
   ...sizes,
   ...common,
-  batch_groups: whole(1, mostGroups).describe("groups that the trainer takes for one version of the weights"),
-  tasks: optional(z.array(taskIndex).min(1).max(100_000), "indexes of tasks; absent: all of the split, in order"),
-  passes: optional(whole(1, 1_000_000), "passes over the tasks; absent: without end"),
-  curriculum: optional(z.boolean(), "prefer tasks that are sometimes passed; absent: in order"),
-  weight_version: optional(weightVersion, "version that the engine has now; absent: the one reported last"),
-  training: optional(training, "the training it belongs to: only reports that name the same training reach it"),
+  batch_groups: whole(1, mostGroups).describe("groups that the trainer takes per version of the weights"),
+  tasks: optional(z.array(taskIndex).min(1).max(100_000), "task indexes; absent: all tasks of the split, in order"),
+  passes: optional(whole(1, 1_000_000), "passes over the tasks; absent: unlimited"),
+  curriculum: optional(z.boolean(), "prefer tasks that are sometimes passed; absent: run tasks in order"),
+  weight_version: optional(weightVersion, "current weight version of the engine; absent: the last one reported"),
+  training: optional(
+    training,
+    "training that the producer belongs to: it receives only reports that name this training",
+  ),
   lease_seconds: optional(
     z.number().min(1).max(2_000_000),
-    "seconds without a request of its trainer after which it begins nothing more, until the next one; absent: 3600",
+    "seconds without a request from its trainer after which it starts nothing new until the next request; absent: 3600",
   ),
   max_staleness: optional(
     whole(0, 1024),
-    "versions by which the oldest token may be older than the trainer's weights; absent: 1",
+    "maximum number of versions by which the oldest token may be behind the trainer's weights; absent: 1",
   ),
-  stale: optional(z.enum(["drop", "requeue"]), "treatment of groups that grew too old; absent: drop"),
+  stale: optional(z.enum(["drop", "requeue"]), "what to do with groups that have become too stale; absent: drop"),
   buffer_groups: optional(
     whole(1, mostGroups * 1025),
-    "groups that may be in flight or wait; absent: max_staleness + 1 batches, at least 2",
+    "maximum number of groups in flight or waiting; absent: max_staleness + 1 batches, at least 2",
   ),
-  filters: optional(z.array(name).max(8), "reasons to drop a group: zero-signal, reward-range:<min>-<max>"),
+  filters: optional(z.array(name).max(8), "filters that drop groups: zero-signal, reward-range:<min>-<max>"),
   min_group: optional(
     whole(1, 1024),
-    "graded episodes without which a group is dropped; absent: 2, or 1 for groups of one",
+    "minimum number of graded episodes in a group; below it, the group is dropped; absent: 2, or 1 for groups of one",
   ),
   replacements: optional(
     whole(0, 1000),
-    "further episodes a group may run in place of those without a reward; absent: 0",
+    "extra episodes that a group may run to replace those without a reward; absent: 0",
   ),
   group_timeout_seconds: optional(
     z.number().gt(0).max(2_000_000),
-    "seconds after the start of the group's last episode at which slow ones are cancelled; absent: never",
+    "seconds after the start of a group's last episode when slow episodes are cancelled; absent: never",
   ),
   group_cutoff: optional(
     z.enum(["keep", "drop"]),
-    "treatment of a group that reached group_timeout_seconds; absent: keep",
+    "what to do with a group that reached group_timeout_seconds; absent: keep",
   ),
 });
 
 export const batchBody = z.strictObject({
-  groups: optional(whole(1, mostGroups * 1025), "at most (max_staleness + 1) * batch_groups; absent: batch_groups"),
+  groups: optional(
+    whole(1, mostGroups * 1025),
+    "number of groups, at most (max_staleness + 1) * batch_groups; absent: batch_groups",
+  ),
   wait_seconds: optional(seconds, "seconds to wait for the groups before responding"),
 });
 

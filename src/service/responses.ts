@@ -34,14 +34,14 @@ export const groupAnswer = z.object({
 export const samplesAnswer = z.object({
   format: z.string(),
   episodes: z.array(episodeAnswer),
-  samples: z.array(z.unknown()).describe("rows in the layout of the format, one for each branch of each episode"),
+  samples: z.array(z.unknown()).describe("rows in the requested format, one for each branch of each episode"),
   dropped_tokens: z.array(z.object({ episode_id: z.string(), turn: count, count, reason: z.string() })),
 });
 
 export const infoAnswer = z.object({
   name: z.string(),
   environment: z.string(),
-  splits: z.record(z.string(), count).describe("name and number of tasks"),
+  splits: z.record(z.string(), count).describe("name of each split and its number of tasks"),
   default_split: z.string(),
   formats: z.array(z.string()),
   status: serviceStatus,
@@ -59,8 +59,8 @@ export const weightsAnswer = z.object({
     .array(z.string().nullable())
     .readonly()
     .optional()
-    .describe("once servers were contacted: the versions that they name now, one for each; null: it names none"),
-  warning: z.string().nullish().describe("a sentence when not every server that names a version has this one"),
+    .describe("once servers were contacted: the version that each one reports now; null: it reports none"),
+  warning: z.string().nullish().describe("message if a server reports a version other than this one"),
 });
 export const errorAnswer = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
@@ -68,22 +68,22 @@ export const producerAnswer = z.object({
   id: z.string(),
   state: z
     .enum(["running", "paused", "lapsed", "draining", "ended", "cancelled", "failed"])
-    .describe("lapsed: no request of its trainer for lease_seconds; the next one resumes it"),
+    .describe("lapsed: no request from its trainer for lease_seconds; the next one resumes it"),
   training: z.string().nullable(),
   lease_seconds: z.number(),
-  lease_left_seconds: z.number().nullable().describe("until it lapses; null: it does not lapse, or has lapsed"),
-  version: count.describe("versions reported since it began"),
+  lease_left_seconds: z.number().nullable().describe("seconds until it lapses; null: it does not lapse, or has lapsed"),
+  version: count.describe("versions reported since it started"),
   weight_version: z.string().nullable(),
   split: z.string(),
   group_size: count,
-  samples: count.describe("the older name of group_size"),
+  samples: count.describe("former name of group_size"),
   batch_groups: count,
   max_staleness: count,
-  running_episodes: count.describe("including those that wait for a place"),
+  running_episodes: count.describe("including episodes that wait for a free slot"),
   open_groups: count.describe("groups in flight"),
-  buffered: count.describe("groups that can be taken"),
+  buffered: count.describe("groups ready to be taken"),
   handed_over: count,
-  batches: count.describe("batches handed over; the number of the next one"),
+  batches: count.describe("batches handed over; also the number of the next batch"),
   dropped: z.record(z.string(), count).describe("dropped groups, by reason"),
 });
 
@@ -92,10 +92,10 @@ export const batchAnswer = z.object({
   number: count,
   status: z
     .enum(["ready", "waiting", "ended"])
-    .describe("waiting: request it again. ended: with the last groups, or none; no batch follows"),
+    .describe("waiting: request it again. ended: holds the last groups, if any; no batch follows"),
   groups: z.array(
     groupAnswer.extend({
-      staleness: count.describe("versions by which its oldest token was older than the weights at hand-over"),
+      staleness: count.describe("versions by which its oldest token was behind the weights at hand-over"),
     }),
   ),
   producer: producerAnswer,

@@ -71,7 +71,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
     ...requestRoutes(context, {
       name: "Episode",
       starts: "Start an episode of a task.",
-      cancels: "Cancel an episode; an ended one stays as it is.",
+      cancels: "Cancel an episode; an ended one is not changed.",
       body: episodeBody,
       answer: episodeAnswer,
       find: findJob,
@@ -91,8 +91,8 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
     }),
     ...requestRoutes(context, {
       name: "Group",
-      starts: "Start several episodes of one task, whose rewards are compared.",
-      cancels: "Cancel the episodes of a group; ended ones stay as they are.",
+      starts: "Start a group of episodes of one task, whose rewards are compared.",
+      cancels: "Cancel the episodes of a group; ended ones are not changed.",
       body: groupBody,
       answer: groupAnswer,
       find: async (id) => {
@@ -103,7 +103,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
     }),
     defineRoute("post", "/v1/pause", {
       id: "pause",
-      summary: "Hold every episode before its next engine call, while weights change.",
+      summary: "Hold every episode before its next engine call, while weights are updated.",
       answers: { 200: ["Paused. Engine calls in flight continue.", okAnswer] },
       handle: async () => {
         parts.gate.close();
@@ -123,7 +123,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
     }),
     defineRoute("post", "/v1/weights", {
       id: "reportWeights",
-      summary: "Report the version of the trainer's weights, to the producers of its training as well.",
+      summary: "Report the version of the trainer's weights, also to the producers of its training.",
       body: weightsBody,
       answers: { 200: ["Recorded.", weightsAnswer] },
       handle: async (call) => {
@@ -159,14 +159,14 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
         access: null,
         answers: {
           200: ["Requests are accepted.", okAnswer],
-          503: ["The service is about to end, or its disk refuses writes.", busyAnswer],
+          503: ["The service is shutting down, or its disk refuses writes.", busyAnswer],
         },
         handle: () => healthOf(context),
       }),
     ),
     defineRoute("get", "/metrics", {
       id: "getMetrics",
-      summary: "Get metrics in Prometheus' format.",
+      summary: "Get metrics in the Prometheus format.",
       answers: { 200: ["All metrics.", "text/plain"] },
       errors: [404],
       handle: async () => {
@@ -218,7 +218,7 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
       .array(z.unknown())
       .nullable()
       .optional()
-      .describe("where rows are requested: training rows in that layout; null: not all has ended"),
+      .describe("if rows are requested: training rows in that format; null: not everything has ended"),
   });
   const withRows = async (requested: Requested, format: NamedFormat | null) => {
     const shown = view(requested);
@@ -231,7 +231,10 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
       summary: kind.starts,
       body,
       takesKey: true,
-      answers: { 200: ["Ended, or known from an earlier request.", answerWithRows], 202: ["Started.", answerWithRows] },
+      answers: {
+        200: ["Ended, or already known from an earlier request.", answerWithRows],
+        202: ["Started.", answerWithRows],
+      },
       errors: [409, 429],
       handle: async (call) => {
         const read = readBody<z.infer<typeof groupBody>>(body, call.body);
@@ -250,7 +253,8 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
         wait_seconds: { schema: waitQuery, description: "seconds to wait for the end before responding" },
         rows: {
           schema: formatQuery,
-          description: "layout of the training rows that the answer holds once all has ended; absent: none",
+          description:
+            "format of the training rows to include in the answer once everything has ended; absent: no rows",
         },
       },
       answers: { 200: [current, answerWithRows] },
@@ -266,14 +270,13 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
       id: `get${name}Samples`,
       summary: `Get the training rows of an ended ${noun}.`,
       query: {
-        format: { schema: formatQuery, description: "layout of the rows; default: the service's first (see /v1/info)" },
+        format: { schema: formatQuery, description: "format of the rows; default: the service's first (see /v1/info)" },
         turn_rewards: {
           schema: turnRewardsQuery,
-          description:
-            "of grades that reward turns: keep (default; a format without a place for them refuses), or ignore",
+          description: "rewards of turns: keep (default; formats without a field for them refuse), or ignore",
         },
       },
-      answers: { 200: ["All its rows.", samplesAnswer] },
+      answers: { 200: ["All training rows.", samplesAnswer] },
       errors: [409],
       handle: async (call) => json(context, await samplesOf(await find(call), call, context)),
     }),

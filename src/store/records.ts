@@ -66,10 +66,10 @@ const task = record<Task>("Task", {
   id: [text, "unique and stable"],
   environment: text,
   split: text,
-  index: [number, "in its split"],
+  index: [number, "index in its split"],
   contentHash: [text, "SHA-256 of everything that defines the task"],
   instruction: [nullable(text), "prompt of a user simulated by a model"],
-  agenda: [nullable(plainObject<Agenda>()), "what an agenda-based user follows"],
+  agenda: [nullable(plainObject<Agenda>()), "agenda that an agenda-based user follows"],
 });
 
 const failure = record<Failure>("Failure", {
@@ -77,7 +77,7 @@ const failure = record<Failure>("Failure", {
   code: [text, "stable"],
   message: text,
   retryable: boolean,
-  cause: [nullable(text), "the fault below this one"],
+  cause: [nullable(text), "the underlying fault"],
 });
 
 const attempt = record<Attempt>("Attempt", { failure, waitedMs: number });
@@ -85,7 +85,7 @@ const attempt = record<Attempt>("Attempt", { failure, waitedMs: number });
 const grade = record<Grade>("Grade", {
   reward: number,
   metrics: namedValues(number),
-  log: [text, "for people"],
+  log: [text, "text for people"],
   info: jsonObject,
   turnRewards: [optional(nullable(list(nullable(number)))), "one per sampled turn, in order"],
 });
@@ -122,8 +122,8 @@ const finish = record<Finish>("Finish", {
 
 const weightSpan = record<WeightSpan>("WeightSpan", {
   tokenCount: number,
-  dispatch: [nullable(text), "weight version when the request left"],
-  reply: [nullable(text), "weight version that the reply names"],
+  dispatch: [nullable(text), "weight version when the request was sent"],
+  reply: [nullable(text), "weight version that the reply reports"],
 });
 
 const turn = record<Turn>("Turn", {
@@ -131,7 +131,7 @@ const turn = record<Turn>("Turn", {
   parent: [nullable(number), "the turn whose observation and action this prompt extends"],
   observationTokens: [packedTokens, "what this turn added to the prompt"],
   // Older runs have neither field.
-  spelledTokens: [number, "control tokens spelled out by users and tools, which are text"],
+  spelledTokens: [number, "control tokens spelled out by users and tools, encoded as text"],
   deviation: [nullable(oneOf<NonNullable<Turn["deviation"]>>(["other-end-token"])), "from the chat template"],
   sampledTokens: [packedTokens, "the action"],
   logprobs: [nullable(packedLogprobs), "one per sampled token"],
@@ -145,7 +145,7 @@ const turn = record<Turn>("Turn", {
           offset: [number, "of the first byte in `routed-experts.bin`"],
           rows: [number, "from the parent's last token on; the last token of a sequence has none"],
           layers: number,
-          topk: [number, "experts of a token in a layer"],
+          topk: [number, "experts per token and layer"],
           width: [oneOfNumbers([1, 2]), "bytes of a number, little-endian"],
         }),
       ),
@@ -174,7 +174,7 @@ const userLine = record<UserLine>("UserLine", {
 const action = record<ParsedAction>("ParsedAction", {
   text: [text, "the whole action without its end token"],
   reasoning: nullable(text),
-  content: [text, "beside reasoning and calls"],
+  content: [text, "content besides reasoning and calls"],
   toolCalls: list(toolCall),
   problems: list(
     record<ParseProblem>("ParseProblem", {
@@ -182,10 +182,10 @@ const action = record<ParsedAction>("ParsedAction", {
       text,
       toolName: nullable(text),
       detail: text,
-      callsBefore: [optional(number), "calls that were read before it, where there are any"],
+      callsBefore: [optional(number), "number of calls that were read before it, if any"],
     }),
   ),
-  isTerminated: [boolean, "false: it was cut off"],
+  isTerminated: [boolean, "false: it was truncated"],
 });
 
 const problem = record<ActionProblem>("ActionProblem", {
@@ -204,7 +204,7 @@ const decision = tagged<Decision, "type">("Decision", "type", {
       record<CallDecision>("CallDecision", {
         call: [nullable(toolCall), "null: it could not be read"],
         arguments: [nullable(jsonObject), "null: it is not carried out"],
-        feedback: [nullable(text), "in place of a result"],
+        feedback: [nullable(text), "shown instead of a result"],
         problems,
       }),
     ),
@@ -231,7 +231,7 @@ const toolResult = record<ToolResult>("ToolResult", {
   isError: boolean,
   endsEpisode: boolean,
   info: jsonObject,
-  reward: [optional(nullable(number)), "of this call, in environments that reward each"],
+  reward: [optional(nullable(number)), "reward of this call, in environments that reward each call"],
 });
 
 const otherEvents = {
@@ -245,9 +245,9 @@ const otherEvents = {
   decision: { turn: number, action, decision },
   "tool-result": {
     turn: number,
-    call: [optional(number), "which of several calls of the turn"],
+    call: [optional(number), "index of the call, if the turn has several"],
     result: toolResult,
-    cutFrom: [nullable(number), "characters of the whole text, where it was cut"],
+    cutFrom: [nullable(number), "characters of the full text, if it was cut"],
     durationMs,
   },
   session: { session: jsonObject },
@@ -269,15 +269,15 @@ const otherEvents = {
   program: {
     exitCode: [nullable(number), "null: it was killed"],
     isTimedOut: boolean,
-    reward: [nullable(number), "that it printed"],
-    stdout: [text, "the end of it"],
-    stderr: [text, "the end of it"],
+    reward: [nullable(number), "reward that it printed"],
+    stdout: [text, "end of the output"],
+    stderr: [text, "end of the output"],
     durationMs,
   },
   delivered: { turn: number },
   undelivered: { turns: list(number) },
   restart: {
-    turns: [list(number), "of earlier processes; their tokens are dropped"],
+    turns: [list(number), "turns of earlier processes; their tokens are dropped"],
     usage: record<Extract<EpisodeEvent, { readonly type: "restart" }>["usage"]>("RestartUsage", {
       agent: usage,
       user: usage,
@@ -286,16 +286,16 @@ const otherEvents = {
   },
   judgement: {
     judgement: record<Judgement>("Judgement", {
-      grader: [text, "who asked: the name of its metric"],
+      grader: [text, "name of the grader, which is that of its metric"],
       model: [text, "the judge"],
-      digest: [text, "SHA-256 of what it was asked"],
-      answer: [nullable(text), "as the judge wrote it; null: none could be used"],
+      digest: [text, "SHA-256 of the question"],
+      answer: [nullable(text), "as the judge wrote it; null: no usable answer"],
       usage,
       attempts,
-      isCached: [boolean, "the answer came from a file of earlier ones"],
+      isCached: [boolean, "true: the answer came from a file of recorded answers"],
       failure: nullable(failure),
     }),
-    ranked: [nullable(list(text)), "of a ranking: the episodes in the order in which they were shown"],
+    ranked: [nullable(list(text)), "for a ranking: the episodes in the order in which they were shown"],
     durationMs,
   },
   grade: { grade, durationMs },
@@ -337,13 +337,13 @@ export const storedEpisode = record<StoredEpisode>("episodes.jsonl", {
   seed: number,
   outcome: oneOf(outcomes),
   stopReason,
-  failure: [nullable(failure), "exactly when the outcome is failed"],
+  failure: [nullable(failure), "present exactly if the outcome is failed"],
   reward: [nullable(number), "null: it was not graded"],
   grade: nullable(grade),
-  info: [jsonObject, "of reset and every step, merged"],
+  info: [jsonObject, "info of reset and every step, merged"],
   messages: list(message),
   historyPolicy: oneOf<Episode["historyPolicy"]>(["append-only", "keep-reasoning", "branch", "no-tokens"]),
-  problems: [problems, "of all actions"],
+  problems: [problems, "format errors of all actions"],
   turns: list(turn),
   events: list(storedEvent),
 });
@@ -352,7 +352,7 @@ export const storedEpisode = record<StoredEpisode>("episodes.jsonl", {
 export const storedGroup = record<GroupRecord & { readonly samplesEnd: number }>("groups.jsonl", {
   groupId: text,
   taskId: text,
-  groupIndex: [number, "of the group in the run"],
+  groupIndex: [number, "index of the group in the run"],
   decision: oneOf<GroupRecord["decision"]>(["kept", "dropped"]),
   reason: [nullable(text), "why it was dropped"],
   episodeIds: [list(text), "in the order of their place in the group"],

@@ -47,43 +47,51 @@ export function createRunMetrics(): RunMetrics {
   const phases = histogram("phase_seconds", "Time of one step of an episode, by phase.", seconds, ["phase"]);
   const tokens = counter(
     "tokens_total",
-    "Tokens of engine calls: prompt, cached (prompt tokens the engine did not read again), sampled.",
+    "Tokens of engine calls: prompt, cached (prompt tokens that the engine did not compute again), sampled.",
     ["kind"],
   );
   const attempts = counter("retries_total", "Failed attempts of engine and model calls, by code.", ["code"]);
-  const problems = counter("action_problems_total", "Problems of actions, by code.", ["code"]);
-  const spelled = counter("spelled_tokens_total", "Control tokens spelled out by users and tools, which were text.");
+  const problems = counter("action_problems_total", "Format errors of actions, by code.", ["code"]);
+  const spelled = counter("spelled_tokens_total", "Control tokens spelled out by users and tools, encoded as text.");
   const unlikely = counter("unlikely_tokens_total", "Sampled tokens with a logprob below -100.");
-  const deviations = counter("template_deviations_total", "Turns shown what the chat template does not write.", [
-    "code",
-  ]);
-  const started = counter("episodes_started_total", "Episodes begun.");
+  const deviations = counter(
+    "template_deviations_total",
+    "Turns whose prompt deviates from the chat template, by code.",
+    ["code"],
+  );
+  const started = counter("episodes_started_total", "Episodes started.");
   const ended = counter("episodes_total", "Episodes ended, by outcome and stop reason.", ["outcome", "stop_reason"]);
   const failures = counter("failures_total", "Failures of episodes, by boundary and code.", ["boundary", "code"]);
   const reward = histogram("reward", "Rewards of graded episodes.", rewards);
   const passed = counter("episodes_passed_total", "Graded episodes with reward 1.");
   const graded = counter("episodes_graded_total", "Graded episodes.");
-  const endings = counter("endings_total", "Graded episodes, by what the environment calls their end.", ["ending"]);
+  const endings = counter("endings_total", "Graded episodes, by the environment's name for their end.", ["ending"]);
   const ignored = counter("ignored_fields_total", "Fields of programs' requests that had no effect, by name.", [
     "field",
   ]);
   const groups = counter("groups_total", "Groups decided, by decision.", ["decision"]);
-  const judgeCost = counter("judge_cost_dollars_total", "What the judges cost, where the price is known.");
-  const userCost = counter("user_cost_dollars_total", "What the simulated users cost, where the price is known.");
+  const judgeCost = counter("judge_cost_dollars_total", "Cost of the judges in US dollars, where the price is known.");
+  const userCost = counter(
+    "user_cost_dollars_total",
+    "Cost of the simulated users in US dollars, where the price is known.",
+  );
   const stale = histogram(
     "staleness_versions",
     "Weight versions between the trainer and the oldest turn of a group, or of an episode of a service.",
     versions,
   );
-  const circuits = counter("circuit_opened_total", "Times that a server was left alone because it failed.");
-  const openCircuits = gauge("circuits_open", "Servers that are left alone because they failed.");
+  const circuits = counter(
+    "circuit_opened_total",
+    "Times that the circuit of a failing server opened, so that it got no calls.",
+  );
+  const openCircuits = gauge("circuits_open", "Servers that get no calls because they failed.");
   const failing = new Set<string>();
   const running = gauge("episodes_running", "Episodes in flight.");
-  const waiting = gauge("episodes_waiting", "Planned episodes that wait.");
+  const waiting = gauge("episodes_waiting", "Planned episodes that are waiting.");
   const limit = gauge("concurrency_limit", "Episodes that may run at once.");
   const lagNow = {
-    p50: gauge("loop_lag_p50_seconds", "Median lag of the event loop since the last reading."),
-    p99: gauge("loop_lag_p99_seconds", "Lag of the event loop since the last reading, 99th percentile."),
+    p50: gauge("loop_lag_p50_seconds", "Median lag of the event loop since the last scrape."),
+    p99: gauge("loop_lag_p99_seconds", "99th percentile of the event loop's lag since the last scrape."),
   };
   const memory = gauge("resident_memory_bytes", "Resident memory of the process.");
   const lag = measureLoopLag();

@@ -5,18 +5,18 @@ import { chatAddress, choice, file, named, section, variable } from "../parts/se
 
 export const modelUserOptions = section("The user", {
   userModel: named("a model").help(
-    "model of the simulated user: provider/model, or its name on the server of --user-url",
+    "model of the simulated user: provider/model, or its name on the server at --user-url",
     { isCommon: true },
   ),
   userUrl: chatAddress.help("OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1"),
   userApiKeyEnv: variable.help(
-    "environment variable with the key of that server or provider (default: the provider's usual one)",
+    "environment variable with the key for that server or provider (default: the provider's usual variable)",
   ),
   userAuthorizationEnv: variable.help(
-    'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
+    'environment variable with the Authorization header for that server, instead of a key, like "Basic <base64>"',
   ),
   userPrompts: choice("<source>", "data", "own").help(
-    "prompts of simulated users: those of the data folder where it has some, or our own",
+    "prompts of simulated users: those in the data folder, if any, or our own",
   ),
   userCompat: choice("<which>", "sane", "upstream").help(
     "upstream: model users keep the quirks of the tau-bench reference, for comparison with it",
@@ -24,11 +24,11 @@ export const modelUserOptions = section("The user", {
 });
 
 export const scriptedOptions = section("The user", {
-  userLines: file.help("what the scripted user says, one line each"),
+  userLines: file.help("file with the lines of the scripted user, in order"),
 });
 
 export const replayOptions = section("The user", {
   replayUsers: file.help(
-    "replay the users of such a file, without a model; tasks, trials and seed must be those of the recording",
+    "replay the users recorded with --record-users, without a model; tasks, trials and seed must match the recording",
   ),
 });

@@ -28,20 +28,20 @@ const positive = { min: 0, max: Number.MAX_VALUE };
 
 const trainerFlags = section("The trainer", {
   steps: whole(10).help("training steps"),
-  batchGroups: whole(16).help("groups that a step trains"),
-  groupSize: whole(8).help("episodes of a group"),
+  batchGroups: whole(16).help("groups per training step"),
+  groupSize: whole(8).help("episodes per group"),
   stepSeconds: number("<s>", 60, positive).help("how long a training step takes"),
   updateSeconds: number("<s>", 5, positive).help(
     "how long new weights take to reach the engines; no episode begins meanwhile",
   ),
   engineSeconds: number("<s>", 4, positive).help("median time of an engine call"),
-  userSeconds: number("<s>", 2, positive).help("median time of a line of the user"),
+  userSeconds: number("<s>", 2, positive).help("median time of a user line"),
   spread: number("<sigma>", 0.5, positive).help(
-    "spread of these times (of their logarithm): 0 none, 0.5 usual, 1 a long tail",
+    "spread of these times (standard deviation of the logarithm): 0 none, 0.5 usual, 1 a long tail",
   ),
-  concurrency: whole(256).help("episodes at once"),
-  maxStaleness: whole(1, { min: 0 }).help("weight versions that a token may be old; 0 is synchronous"),
-  speed: number("<factor>", 20, { min: 0.01, max: Number.MAX_VALUE }).help("simulated seconds in a real one"),
+  concurrency: whole(256).help("concurrent episodes"),
+  maxStaleness: whole(1, { min: 0 }).help("maximum age of a token, in weight versions; 0 is synchronous"),
+  speed: number("<factor>", 20, { min: 0.01, max: Number.MAX_VALUE }).help("simulated seconds per real second"),
 });
 
 type Numbers = SettingValues<typeof trainerFlags>;
@@ -50,8 +50,8 @@ export function benchCommand(run: RunCommand): Command {
   const command = new Command("bench")
     .summary("size the rollout side of a trainer, without a GPU")
     .description(
-      "bench trainer runs groups of the bookshop for a trainer that only waits as long as a real one computes, with a model " +
-        "and a user that take as long as yours, and reports how long the trainer waited and how old its tokens were.",
+      "bench trainer runs bookshop groups for a simulated trainer that waits as long as a real one computes, with a model " +
+        "and a user as slow as yours, and reports how long the trainer waited and how stale its tokens were.",
     )
     .argument("<what>", "trainer");
   addSettings(command, trainerFlags);

@@ -15,14 +15,14 @@ type CompareFlags = { readonly seed?: string; readonly all?: true; readonly json
 
 const schema = numberWithin({}).refine(Number.isSafeInteger);
 const compareFlags = section("Options", {
-  seed: custom("<number>", { default: 0, expected: "a whole number", schema }).help("of the bootstrap"),
+  seed: custom("<number>", { default: 0, expected: "a whole number", schema }).help("seed of the bootstrap"),
 });
 
 export function compareCommand(run: RunCommand): Command {
   const command = new Command("compare")
     .summary("compare two or more runs task by task, with a paired test")
     .description(
-      "Compares each later run with the first: tasks matched by their content, those that are lost or gained first, the mean " +
+      "Compares each later run with the first: tasks matched by content, lost and gained ones listed first, the mean " +
         "difference with its 95 % interval (bootstrap over tasks) and an exact sign-flip test.",
     )
     .argument("<run...>", "run folders, results.json of evaluations, files of other tools");
@@ -32,7 +32,7 @@ export function compareCommand(run: RunCommand): Command {
     .addHelpText(
       "after",
       `
-Exit codes: 0 done, whatever the difference; 2 something to correct.
+Exit codes: 0 done, whatever the difference; 2 a setting or file to correct.
 
 Examples:
   $ npx trainable-agents compare runs/before runs/after

@@ -29,41 +29,44 @@ type DoctorFlags = AuditEngineOptions &
 
 export function doctorCommand(run: RunCommand): Command {
   const command = new Command("doctor")
-    .summary("examine the chat template of a model, a server, or an environment, before anything is trained")
+    .summary("examine a model's chat template, a server, or an environment before training")
     .description(
       "template: runs small conversations with the tokenizer and the chat template of a model folder or a GGUF file and shows: which renderer and parsers " +
-        "read it and why, which messages make the template rewrite what the policy has seen or sampled, what the loop does " +
-        "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.\n" +
+        "are used and why, which messages make the template rewrite what the policy has seen or sampled, how the loop reacts " +
+        "to that, and what an answer loses when it is parsed and rendered again. Needs no server and no weights.\n" +
         "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed, or to a GGUF file: ids, logprobs, stops, " +
-        "refusals, cancelled and aborted calls, weight versions, pauses. Samples some thousand tokens.\n" +
+        "refusals, cancelled and aborted calls, weight versions, pauses. Samples a few thousand tokens.\n" +
         "environment: runs an environment without a model and shows whether the same calls give the same results, whether episodes " +
-        "are apart, what doing the same everywhere earns, how long steps take, and what a simulated user says.",
+        "are isolated, what the same actions earn in every task, how long steps take, and what a simulated user says.",
     )
     .argument("<what>", "template, engine, or environment")
     .argument(
       "[folder]",
       "of a template: model folder or GGUF file; of an environment: a name, a module, or an address as for --env",
     )
-    .optionsGroup("Of a template:")
-    .option("--template <file>", "a Jinja file in place of the folder's chat template");
+    .optionsGroup("Template:")
+    .option("--template <file>", "Jinja file to use instead of the folder's chat template");
   addSettings(command, rolloutSettings, {
     names: ["renderer", "history", "thinking", "templateKwargs"],
-    heading: "Of a template",
+    heading: "Template",
   });
   command
-    .optionsGroup("Of an engine:")
+    .optionsGroup("Engine:")
     .option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000")
     .option("--engine <name>", "sglang or vllm (default: sglang)")
     .option("--gguf <file>", "a GGUF file in this process, in place of a server");
   addSettings(command, rolloutSettings, {
     names: ["apiKeyEnv", "engineAuthorizationEnv", "endpoint", "turnTimeout"],
-    heading: "Of an engine",
+    heading: "Engine",
   });
   command
-    .option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)")
-    .option("--exclusive", "the server has no other users: pause it, too");
+    .option(
+      rolloutSettings.maxContextTokens.flag,
+      "context length of the served model (default: as the server reports)",
+    )
+    .option("--exclusive", "the server has no other users, so pauses are tested too");
   addSettings(command, auditEnvironmentSettings);
-  addSettings(command, rolloutSettings, { names: auditEnvironmentSettingNames, heading: "Of an environment" });
+  addSettings(command, rolloutSettings, { names: auditEnvironmentSettingNames, heading: "Environment" });
   command.optionsGroup("Options:").addOption(jsonOption());
   return shortHelp(command, [
     ...["template", "renderer", "history", "url", "engine", "apiKeyEnv", "exclusive", "maxContextTokens", "taskCount"],
@@ -72,7 +75,7 @@ export function doctorCommand(run: RunCommand): Command {
     .addHelpText(
       "after",
       `
-Exit codes: 0 fit for training (a template that rewrites history is, warnings are), 1 something to mend, a check that failed or a
+Exit codes: 0 fit for training (a template that rewrites history is, warnings are), 1 something to repair, a failed check or a
 fault, 2 nothing could be examined.
 
 Examples:

@@ -29,9 +29,9 @@ type EngineFlags = {
 };
 
 const engineFlags = {
-  ...listenSettings("Options", 30_000, "where requests come in"),
+  ...listenSettings("Options", 30_000, "address to listen on for requests"),
   ...section("Options", {
-    threads: whole(null, { min: 1, max: 64 }).help("worker threads (default: one for each core, 8 at most)"),
+    threads: whole(null, { min: 1, max: 64 }).help("worker threads (default: one per core, at most 8)"),
   }),
 };
 
@@ -39,19 +39,19 @@ export function engineCommand(run: RunCommand): Command {
   const command = new Command("engine")
     .summary("serve the embedded model over SGLang's protocol")
     .description(
-      "Serves a small language model of this package, or a folder with one of its kind, on the processor: /generate (JSON and " +
+      "Serves a small language model of this package, or one of the same kind from a folder, on the CPU: /generate (JSON and " +
         "server-sent events), /health, /ready, /model_info, /server_info, /abort_request, /pause_generation, " +
         "/continue_generation, /update_weights_from_disk, /update_weight_version, /flush_cache, /v1/models. Requests are " +
         "checked as strictly as SGLang 0.5.23 checks them.",
     )
     .option(
       "--model <folder>",
-      `model folder in Hugging Face's layout (Qwen3), or one that is shipped: ${shippedCheckpoints.join(", ")}`,
+      `model folder in Hugging Face's layout (Qwen3), or a shipped model: ${shippedCheckpoints.join(", ")}`,
       shippedCheckpoints[0],
     );
   return addSettings(command, engineFlags)
     .option("--api-key-env <variable>", "environment variable with the key that clients must send")
-    .option("--weight-version <name>", "what the first weights are called", "default")
+    .option("--weight-version <name>", "name of the initial weights", "default")
     .addHelpText(
       "after",
       `

@@ -13,11 +13,11 @@ import { addSettings, configOption, shortHelp } from "../flags.ts";
 
 export function envServerCommand(runCommand: RunCommand): Command {
   const command = new Command("env-server")
-    .summary("serve an environment to agents and trainers of others, over MCP and OpenEnv")
+    .summary("serve an environment to other agents and trainers, over MCP and OpenEnv")
     .description(
-      "Programs that speak MCP connect to /mcp: a session is an episode, its tools are the environment's, and two more talk to " +
-        "the simulated user and end the episode with its reward. ?task=<number or id>&seed=<n> in the address chooses one. Clients of " +
-        "OpenEnv take the address itself: a session is a WebSocket, reset takes task and seed.",
+      "Programs that speak MCP connect to /mcp: a session is an episode; its tools are the environment's and two more, which talk to " +
+        "the simulated user and end the episode with its reward. ?task=<number or id>&seed=<n> in the address selects the task and seed. Clients of " +
+        "OpenEnv connect to the address itself: a session is a WebSocket, and reset takes the task and seed.",
     );
   addSettings(command, envServerSettings);
   addSettings(command, rolloutSettings, { names: envServerSettingNames });
@@ -32,10 +32,10 @@ export function envServerCommand(runCommand: RunCommand): Command {
 
 const examples = `
 Examples:
-  # The bookshop. Any MCP client can play it; the address is printed.
+  # The bookshop. Any MCP client can connect; the address is printed.
   $ npx trainable-agents env-server --env bookshop
 
-  # A rollout over it, as if it ran in this process.
+  # A rollout in that environment, as if it ran in this process.
   $ npx trainable-agents rollout --env mcp:http://127.0.0.1:8950/mcp --user agenda --engine expert
   $ npx trainable-agents rollout --env openenv:ws://127.0.0.1:8950 --user agenda --engine expert`;
 

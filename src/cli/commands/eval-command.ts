@@ -17,7 +17,7 @@ export function evalCommand(runCommand: RunCommand): Command {
     .summary("run each task several times, or read results, and report how reliable the policy is")
     .description(
       "Runs episodes like rollout and prints pass^k, pass@k, the mean reward with its interval, every task, errors, faults, cost and " +
-        "time; or scores results that exist. Writes results.json into the run folder.",
+        "time; or scores existing results. Writes results.json into the run folder.",
     );
   addSettings(command, evalSettings);
   const names = settingNames.filter((name) => name !== "groupSize" && !Object.hasOwn(groupSettings, name));
@@ -33,10 +33,10 @@ export function evalCommand(runCommand: RunCommand): Command {
 }
 
 const examples = `
-Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrupted. A low score is no error.
+Exit codes: 0 done, 1 every episode failed, 2 a setting, file or server to correct, 130 interrupted. A low score is not an error.
 
 Examples:
-  # A program of your own, with the model that it calls today.
+  # Your own program, with the model that it uses now.
   $ npx trainable-agents eval --env tasks.jsonl --trials 4 \\
       --agent-command "node my-agent.mjs" --agent-model openai/gpt-4o-mini
 
@@ -44,7 +44,7 @@ Examples:
   $ npx trainable-agents eval --env tau-bench/airline --data ./tau-bench --trials 4 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
-  # A run folder again, or a result file of upstream's runner.
+  # Score a run folder again, or a result file of upstream's runner.
   $ npx trainable-agents eval --from runs/20260101-120000-tau-bench-airline
   $ npx trainable-agents eval --from results.json --env tau-bench/airline --data ./tau-bench
 

@@ -19,11 +19,11 @@ export function exampleCommand(run: RunCommand): Command {
   return new Command("example")
     .summary("run one of the example programs, or list them")
     .description(
-      "The examples are small TypeScript programs in the folder examples of the package, to be read and copied. Without a name they " +
-        "are listed; one that is named by its number runs, and prints what it does.",
+      "The examples are small TypeScript programs in the package's examples folder, to read and copy. Without a name, this command " +
+        "lists them; with a number or name, it runs that example, which prints what it does.",
     )
     .argument("[name]", "number or name, such as 03 or 03-a-rollout")
-    .argument("[arguments...]", "of the example")
+    .argument("[arguments...]", "arguments of the example")
     .addHelpText("after", "\nExamples:\n  $ npx trainable-agents example\n  $ npx trainable-agents example 03")
     .action(async (name: string | undefined, given: string[]) =>
       run((context) => (name === undefined ? list(context) : start(name, given, context))),

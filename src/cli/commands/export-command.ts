@@ -25,10 +25,10 @@ export function exportModelCommand(run: RunCommand): Command {
     .summary("write a model folder as one GGUF file, for llama.cpp")
     .description(
       "Reads config.json, model.safetensors, tokenizer.json and tokenizer_config.json of a model that the embedded engine runs, " +
-        "and writes them as GGUF with weights of 32 bits. Give llama.cpp token ids: it cuts text in another way.",
+        "and writes them as GGUF with 32-bit weights. Send llama.cpp token ids, because it tokenizes text differently.",
     )
     .argument("<model>", "a model folder, or a shipped model: bookshop-1m, bookshop-nano")
-    .option("--to <file>", "the file that is written; must be new")
+    .option("--to <file>", "file to write; must be new")
     .addOption(jsonOption())
     .addHelpText("after", "\nExample:\n  $ trainable-agents export-model bookshop-1m --to bookshop-1m.gguf")
     .action(async (model: string, flags: ExportModelFlags) => run((context) => exportModel(model, flags, context)));
@@ -54,31 +54,31 @@ export function exportCommand(run: RunCommand): Command {
   return new Command("export")
     .summary("write runs as training rows: slime, verl, Atropos, tinker, TRL, SFT, ...")
     .description(
-      "Writes the episodes of one or more runs as the rows that a trainer reads, and says what was left out and why. Every " +
+      "Writes the episodes of one or more runs as the rows that a trainer reads, and reports what was left out and why. Every " +
         "sampled token is in exactly one row or is left out with a reason; otherwise nothing is written.",
     )
     .argument("<run...>", "run folders")
     .addOption(
       new Option(
         "--format <name>",
-        "whose rows; samples: the samples.jsonl that --write-samples would have written; tau2: the file of simulations that tau2-bench's evaluator reads",
+        "format of the rows; samples: the samples.jsonl that --write-samples would have written; tau2: the file of simulations that tau2-bench's evaluator reads",
       )
         .choices(exportNames)
         .makeOptionMandatory(),
     )
-    .option("--output <file>", "the file to be written; also --out")
+    .option("--output <file>", "file to write; also --out")
     .addOption(new Option("--out <file>").hideHelp())
     .addOption(
-      new Option("--to <kind>", "kind of file (default: parquet for a file named so, else jsonl)").choices(
+      new Option("--to <kind>", "kind of file (default: parquet for a file named *.parquet, else jsonl)").choices(
         exportFileKinds,
       ),
     )
-    .option("--where <expression>", "only episodes for which it holds; see below")
-    .option("--model <folder>", "tokenizer, where the run's own is gone (slime, samples)")
-    .option("--env <name>", "environment that knows tools and faults, where the run's is a module")
-    .option("--data <folder>", "its data, where they lie elsewhere now")
+    .option("--where <expression>", "only episodes that match the expression; see below")
+    .option("--model <folder>", "tokenizer folder, if the run's own no longer exists (slime, samples)")
+    .option("--env <name>", "environment that supplies tools and faults, if the run's is a module")
+    .option("--data <folder>", "folder of the environment's data, if it has moved")
     .addOption(
-      new Option("--turn-rewards <what>", "rewards of turns: keep, or ignore where a format has no place for them")
+      new Option("--turn-rewards <what>", "rewards of turns: keep, or ignore for formats without a field for them")
         .choices(turnRewardsChoices)
         .default("keep"),
     )
@@ -183,18 +183,18 @@ type MergeFlags = { readonly out?: string; readonly json?: true };
 
 export function mergeCommand(run: RunCommand): Command {
   return new Command("merge")
-    .summary("make one file of episodes out of the shards of a run")
+    .summary("merge the shards of a run into one file of episodes")
     .description(
-      "Writes the episodes of a run whose workers wrote shards into a new run folder without any, in the order of its index. Commands " +
-        "here read shards as they are; a merge is for programs that read episodes.jsonl themselves. The run stays as it is.",
+      "Writes the episodes of a run whose workers wrote shards into a new run folder without shards, in the order of its index. Commands " +
+        "of this package read shards directly; a merge is for programs that read episodes.jsonl themselves. The run is not changed.",
     )
     .argument("<run>", "run folder")
-    .option("--out <folder>", "folder that is made; must not exist (default: <run>-merged)")
+    .option("--out <folder>", "folder to create; must not exist (default: <run>-merged)")
     .addOption(jsonOption())
     .addHelpText(
       "after",
       `
-Exit codes: 0 done; 2 something to correct, such as a run without shards or one in progress; 130 interrupted, and nothing is left.
+Exit codes: 0 done; 2 a setting or run to correct, such as a run without shards or one in progress; 130 interrupted, and nothing is left.
 
 Example:
   $ npx trainable-agents merge runs/large --out runs/large-merged`,

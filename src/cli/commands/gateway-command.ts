@@ -17,16 +17,16 @@ import { addSettings, configOption, shortHelp } from "../flags.ts";
 
 export function gatewayCommand(runCommand: RunCommand): Command {
   const command = new Command("gateway")
-    .summary("serve a policy, or an API model, to agent programs, and record what they are answered")
+    .summary("serve a policy, or an API model, to agent programs, and record the answers")
     .description(
       "Agent programs that speak Chat Completions, Messages or Responses point their base URL here. What the policy samples " +
         "for a session becomes an episode of the run folder, token for token; sessions of one task are a group. With " +
-        "--agent-model or --agent-url their calls go on to a model behind an API: recorded, and not trained. Started again " +
-        "in its folder, it takes up its sessions.",
+        "--agent-model or --agent-url their calls are forwarded to a model behind an API: recorded, but not trained. When restarted " +
+        "in its folder, it continues its sessions.",
     );
   addSettings(command, gatewaySettings);
   addSettings(command, rolloutSettings, { names: gatewaySettingNames.filter((name) => !(name in gatewaySettings)) });
-  const heading = "Environments of sessions";
+  const heading = "Session environments";
   addSettings(command, rolloutSettings, { names: worldSettingNames, heading, initial: { env: "none" } });
   command.addOption(configOption());
   return shortHelp(command, [
@@ -39,13 +39,13 @@ export function gatewayCommand(runCommand: RunCommand): Command {
 
 const examples = `
 Examples:
-  # The small model of this package. Needs nothing. Any name is a key on this machine.
+  # The small model of this package. Needs nothing else. On this machine, any name works as a key.
   $ npx trainable-agents gateway --engine embedded --out runs/gateway
   $ curl -s http://127.0.0.1:8900/v1/chat/completions -H 'authorization: Bearer first' -H 'content-type: application/json' \\
       -d '{"model":"policy","messages":[{"role":"user","content":"Hello."}]}'
   $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'
 
-  # A model behind an API in place of a policy: recorded, and not trained.
+  # A model behind an API instead of a policy: recorded, but not trained.
   $ npx trainable-agents gateway --agent-url http://127.0.0.1:8000/v1 --out runs/evaluated`;
 
 async function run(flags: GatewayOptions, context: CliContext): Promise<number> {

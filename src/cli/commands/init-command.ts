@@ -12,14 +12,14 @@ import { jsonOption, writeJson } from "../flags.ts";
 
 export function initCommand(run: RunCommand): Command {
   return new Command("init")
-    .summary("write a folder with an environment of your own, which runs")
+    .summary("write a folder with a working environment of your own")
     .description(
       "environment: writes tools, tasks with agendas, a grader, a test and a README into a folder. Nothing is installed: its modules use " +
-        "the package that is there, through a link where no node_modules above the folder has it.",
+        "this package, through a link if no node_modules above the folder contains it.",
     )
     .argument("<what>", "environment")
-    .argument("<name>", "small letters, digits and dashes")
-    .option("--to <folder>", "folder that is made; must be new or empty (default: the name)")
+    .argument("<name>", "lowercase letters, digits and dashes")
+    .option("--to <folder>", "folder to create; must be new or empty (default: the name)")
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -53,8 +53,8 @@ export function schemaCommand(run: RunCommand): Command {
   return new Command("schema")
     .summary("print the JSON Schema of a configuration file")
     .description(
-      "For editors: save it, and begin a YAML file with `# yaml-language-server: $schema=<file>`. It knows the names and types of " +
-        "the settings of --config, not how they fit together.",
+      "For editors: save the schema, and begin a YAML file with `# yaml-language-server: $schema=<file>`. It covers the names and types of " +
+        "the settings for --config, but not which of them can be combined.",
     )
     .addHelpText("after", "\nExample:\n  $ npx trainable-agents schema > trainable-agents.schema.json")
     .action(async () =>

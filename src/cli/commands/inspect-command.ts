@@ -37,10 +37,10 @@ export function inspectCommand(run: RunCommand): Command {
   return new Command("inspect")
     .summary("read a run: its episodes, a conversation, its tokens")
     .description("Lists the episodes of a run, or shows one as a conversation, or as tokens with masks and logprobs.")
-    .argument("<run>", "run folder, or file of another tool")
+    .argument("<run>", "run folder, or result file of another tool")
     .argument("[episode]", "its number in the list, or its id")
     .option("--tokens", "show the training rows token by token")
-    .option("--full", "show long content whole")
+    .option("--full", "show long content in full")
     .option("--outcome <name>", "list only episodes with this outcome, or passed, or failing")
     .addOption(jsonOption())
     .addHelpText(

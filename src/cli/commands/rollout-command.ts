@@ -20,23 +20,23 @@ export function rolloutCommand(runCommand: RunCommand): Command {
 }
 
 const examples = `
-Paths are read from the current folder. Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrupted.
+Paths are read from the current folder. Exit codes: 0 done, 1 every episode failed, 2 a setting, file or server to correct, 130 interrupted.
 
 Examples:
-  # The bookshop with a scripted expert. Needs nothing.
+  # The bookshop with a scripted expert. Needs nothing else.
   $ npx trainable-agents rollout --group-size 8
 
   # A model behind SGLang on tau-bench.
   $ npx trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --group-size 8 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
-  # A run that was interrupted or killed: what has ended is kept, the rest resumes at the turn where it stopped.
+  # Resume an interrupted or killed run: ended episodes are kept, the others resume at the turn where they stopped.
   $ npx trainable-agents rollout --resume runs/20260101-120000-bookshop
 
   # Your own environment; see docs/environments.md.
   $ npx trainable-agents rollout --env ./my-env.ts --url http://127.0.0.1:30000 --model ./Qwen2.5-7B-Instruct
 
-  # Keep what a command would do, change one thing, run it.
+  # Save the configuration of a command, then run it with one change.
   $ npx trainable-agents rollout --seed 7 --dry-run > run.yaml
   $ npx trainable-agents rollout --config run.yaml --temperature 0.7`;
 

@@ -10,11 +10,11 @@ import { addSettings, configOption, shortHelp } from "../flags.ts";
 
 export function serveCommand(runCommand: RunCommand): Command {
   const command = new Command("serve")
-    .summary("roll out on request, for a trainer that sends HTTP requests")
+    .summary("run episodes on request, for a trainer that sends HTTP requests")
     .description(
-      "Runs episodes and groups that HTTP requests name, and answers with training rows; or runs groups without end, for a " +
+      "Runs episodes and groups that HTTP requests name, and answers with training rows; or runs groups continuously, for a " +
         "trainer that takes batches of them while it trains. Describes itself at /openapi.json. Requests are kept in its " +
-        "folder: started there again, it resumes.",
+        "folder; a service restarted there resumes them.",
     );
   addSettings(command, serveSettings);
   addSettings(command, rolloutSettings, { names: serveSettingNames.filter((name) => !(name in serveSettings)) });
@@ -29,12 +29,12 @@ export function serveCommand(runCommand: RunCommand): Command {
 
 const examples = `
 Examples:
-  # The bookshop, with a scripted expert. Needs nothing.
+  # The bookshop with a scripted expert. Needs nothing else.
   $ npx trainable-agents serve --out runs/service
   $ curl -s http://127.0.0.1:8800/v1/groups -H 'content-type: application/json' \\
       -d '{"task_index":3,"group_size":8,"wait_seconds":60,"rows":"slime"}'
 
-  # Batches of two groups of eight, run while you train; the next one is there when you come back.
+  # Batches of two groups of eight, run while you train; the next one is ready when you return.
   $ curl -s http://127.0.0.1:8800/v1/producers -H 'content-type: application/json' -d '{"group_size": 8, "batch_groups": 2}'
   $ curl -s http://127.0.0.1:8800/v1/producers/<id>/batches/0 -H 'content-type: application/json' -d '{"wait_seconds": 60}'
 

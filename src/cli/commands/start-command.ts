@@ -25,14 +25,14 @@ type PrepareFlags = { readonly from?: string; readonly to?: string; readonly jso
 
 export function prepareCommand(run: RunCommand): Command {
   return new Command("prepare")
-    .summary("make the data of tau-bench or tau2-bench ready in a folder")
+    .summary("prepare the data of tau-bench or tau2-bench in a folder")
     .description(
-      "Reads an upstream checkout of a benchmark as data (nothing of it is executed) and writes databases, guidelines, tools, " +
+      "Reads an upstream checkout of a benchmark as data (none of it is executed) and writes databases, guidelines, tools, " +
         "tasks and prompts into a folder. Without --from, the pinned commit is cloned with git.",
     )
     .argument("<benchmark>", "tau-bench or tau2-bench")
     .option("--from <checkout>", "folder of an upstream checkout (default: clone the pinned commit)")
-    .option("--to <folder>", "folder that is made; must be new or empty")
+    .option("--to <folder>", "folder to create; must be new or empty")
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -112,11 +112,11 @@ export function startCommand(run: RunCommand): Command {
     )
     .option(
       "--engine <name>",
-      "embedded: the model, or expert: a script that errs now and then, behind SGLang's protocol (default: embedded)",
+      "embedded: the model, or expert: a script that sometimes errs, behind SGLang's protocol (default: embedded)",
     )
-    .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.1); implies --engine expert")
-    .option("--tasks <list>", "which validation tasks, like 0-7 or 3,5 (default: 0-7)")
-    .option("--seed <n>", "of the run (default: 0)")
+    .option("--expert-noise <p>", "probability that the expert errs at a turn (default: 0.1); implies --engine expert")
+    .option("--tasks <list>", "validation tasks to run, like 0-7 or 3,5 (default: 0-7)")
+    .option("--seed <n>", "seed of the run (default: 0)")
     .option("--out <folder>", "run folder (default: runs/<time>-bookshop)")
     .addOption(jsonOption())
     .action(async (flags: StartFlags) => run((context) => start(flags, context)));

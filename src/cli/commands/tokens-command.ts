@@ -41,7 +41,7 @@ type TokensFlags = {
 };
 
 const ownSettings = section("Output", {
-  line: whole().help("which conversation of a file of JSON lines (default: 1)"),
+  line: whole().help("number of the conversation in a file of JSON lines (default: 1)"),
 });
 
 export function tokensCommand(run: RunCommand): Command {
@@ -50,12 +50,12 @@ export function tokensCommand(run: RunCommand): Command {
     .description(
       "Renders a conversation with the tokenizer and chat template of a model, as the loop would, and shows every token with its " +
         "id, its role and its loss mask. The file holds JSON or JSON lines in the OpenAI shape: messages, or objects with " +
-        '"messages" and "tools". Of a run folder, an episode is shown as it was recorded.',
+        '"messages" and "tools". For a run folder, an episode is shown as it was recorded.',
     )
     .argument("<conversation>", "file with a conversation, or run folder")
-    .argument("[episode]", "of a run folder: its number in the list of inspect, or its id")
+    .argument("[episode]", "for a run folder: the episode's number in the list of inspect, or its id")
     .option("--model <folder>", `model folder (default: ${readableModel}, the tokenizer of the demonstrations)`)
-    .option("--template <file>", "a Jinja file in place of the model's chat template");
+    .option("--template <file>", "Jinja file to use instead of the model's chat template");
   addSettings(command, rolloutSettings, {
     names: ["renderer", "history", "thinking", "templateKwargs"],
     heading: "Options",

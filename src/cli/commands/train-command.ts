@@ -32,9 +32,9 @@ const sharedFlags = [
 
 export function trainCommand(runCommand: RunCommand): Command {
   const command = new Command("train")
-    .summary("let a small model learn from episodes, on this machine")
+    .summary("train a small model on episodes, on this machine")
     .description(
-      "Trains the embedded model by reinforcement learning (or by imitation) through the same episodes, masks and samples as a " +
+      "Trains the embedded model by reinforcement learning (or by imitation) on the same episodes, masks and samples as a " +
         "rollout, and compares it before and after on the same held-out tasks.",
     );
   addSettings(command, trainSettings);
@@ -50,17 +50,17 @@ export function trainCommand(runCommand: RunCommand): Command {
 }
 
 const examples = `
-Without --model the shipped model of the bookshop learns. Exit codes: 0 done, 1 it collapsed or broke, 2 something to
+Without --model, the shipped bookshop model is trained. Exit codes: 0 done, 1 collapsed or failed, 2 a setting or file to
 correct, 130 interrupted.
 
 Examples:
   # Twelve minutes on two cores.
   $ npx trainable-agents train
 
-  # Two minutes, to see it move: with fewer than five a smaller model learns.
+  # Two minutes, for a first look: below five, a smaller model is trained.
   $ npx trainable-agents train --minutes 2
 
-  # Continue a run that was interrupted, or that should learn for longer.
+  # Continue a run that was interrupted, or that should train for longer.
   $ npx trainable-agents train --resume runs/20260101-120000-bookshop-train --minutes 30
 
   # Imitate the scripted expert.

@@ -12,16 +12,16 @@ export function viewCommand(runCommand: RunCommand): Command {
     .summary("see runs in a browser: verdicts, conversations, tokens with their masks")
     .description(
       "Serves a page on this machine: a run's verdict and why episodes failed, a search of all messages, each episode as a " +
-        "conversation and as tokens with mask, logprob and weight version, a group side by side, a training's curves. Two runs " +
-        "are compared. A run in progress is followed. Nothing leaves the machine.",
+        "conversation and as tokens with mask, logprob and weight version, the episodes of a group side by side, a training's curves. Two runs " +
+        "can be compared, and a run in progress is followed. No data leaves the machine.",
     )
     .argument("<source...>", "run folders, folders of train, or result files of other tools");
   addSettings(command, viewSettings);
   return command
-    .option("--logprobs <file>", "lay a trainer's logprobs over the sampled ones: JSON lines, one for each row")
-    .option("--export <file>", "write one HTML file that opens without a server, and end")
-    .option("--episode <number>", "export this one alone, by its number or id")
-    .option("--where <expression>", "export the episodes that an expression keeps, as export --where does")
+    .option("--logprobs <file>", "show a trainer's logprobs over the sampled ones: JSON lines, one per row")
+    .option("--export <file>", "write one HTML file that opens without a server, and exit")
+    .option("--episode <number>", "export only this episode, by its number or id")
+    .option("--where <expression>", "export only episodes that match an expression, as in export --where")
     .addOption(jsonOption())
     .addHelpText("after", examples)
     .action(async (sources: string[], flags: ViewFlags) => runCommand((context) => run(sources, flags, context)));
@@ -34,7 +34,7 @@ Examples:
   # Two runs of the same tasks, compared.
   $ npx trainable-agents view runs/one runs/two
 
-  # Beside what a trainer computed for the same tokens.
+  # With the logprobs that a trainer computed for the same tokens.
   $ npx trainable-agents view runs/20260101-120000-bookshop --logprobs trainer-logprobs.jsonl
 
   # One file, to send to a colleague.

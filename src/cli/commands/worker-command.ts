@@ -8,11 +8,11 @@ import { addSettings } from "../flags.ts";
 
 export function workerCommand(runCommand: RunCommand): Command {
   const command = new Command("worker")
-    .summary("run episodes of runs that other processes coordinate, over a queue")
+    .summary("run episodes for runs that other processes coordinate, over a queue")
     .description(
       "Takes jobs from the broker that a rollout, an evaluation or a service was given with --queue, runs their episodes and writes " +
-        "them below the run folder. It learns the settings from the queue; keys are those of its own environment variables. Who " +
-        "may write to the broker decides what its workers run: give it a password.",
+        "them below the run folder. It gets the settings from the queue, and keys from its own environment variables. Anyone who " +
+        "can write to the broker decides what its workers run: protect it with a password.",
     );
   addSettings(command, workerSettings);
   return command
@@ -21,10 +21,10 @@ export function workerCommand(runCommand: RunCommand): Command {
 }
 
 const examples = `
-Exit codes: 0 drained, 1 the broker is gone for good, 2 something to correct, such as another version than the coordinator's, 130 interrupted.
+Exit codes: 0 drained, 1 the broker is permanently gone, 2 a setting or version to correct, such as a version other than the coordinator's, 130 interrupted.
 
 Examples:
-  # A broker, a worker and a run; in three terminals.
+  # A broker, a worker and a run, in three terminals.
   $ nats-server -js
   $ npx trainable-agents worker --queue nats://127.0.0.1:4222 --capacity 64
   $ npx trainable-agents rollout --queue nats://127.0.0.1:4222 --group-size 8

@@ -6,7 +6,7 @@ import { folder, free, section } from "../../parts/setting.ts";
 
 export const dataOptions = section("Tasks", {
   data: folder.help(
-    'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
+    'folder with the environment data: an upstream checkout of tau-bench, or the output of "prepare tau-bench"',
     { ...free, isCommon: true },
   ),
 });

@@ -15,6 +15,6 @@ export const soloSuffix = "-solo";
 
 export const tau2Options = section("Tasks", {
   solo: flag.help(
-    "tau2-bench without a user: the agent has the tools of both sides and works from a ticket; the same as -solo behind the environment's name",
+    "tau2-bench without a user: the agent has the tools of both sides and works from a ticket; the same as the suffix -solo in the environment's name",
   ),
 });
