@@ -120,10 +120,16 @@ export async function chooseUser(
   context: Surroundings,
 ): Promise<UserSource> {
   if (context.parts?.user !== undefined) return context.parts.user;
-  const name = settings.replayUsers === null ? nameOfUser(settings, environment) : "replay";
+  const { user, replayUsers, preset } = settings;
+  if (replayUsers !== null && user !== null && user !== "replay" && user !== presetDefaults(preset).user) {
+    throw new ConfigurationError(
+      "Cannot replay users and choose one at the same time: remove --user or --replay-users.",
+    );
+  }
+  const name = replayUsers === null ? nameOfUser(settings, environment) : "replay";
   const isOwnOfEnvironment = name === "rules" && environment.users.includes(name);
   const row = Object.hasOwn(userRows, name) ? userRows[name]! : null;
-  if (!isOwnOfEnvironment && (row === null || (name === "replay" && settings.replayUsers === null))) {
+  if (!isOwnOfEnvironment && (row === null || (name === "replay" && replayUsers === null))) {
     throw new ConfigurationError(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
     );
