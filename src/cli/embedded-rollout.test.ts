@@ -59,7 +59,7 @@ describe("export-model", () => {
   it("writes a shipped model as GGUF, and never over a file", async () => {
     const { run, folder } = await createTestCli();
     const { code, stdout } = await run("export-model", "bookshop-nano", "--to", "nano.gguf");
-    expect([code, stdout]).toEqual([0, "nano.gguf: 1.8 MB\n"]);
+    expect([code, stdout]).toEqual([0, "nano.gguf: 1.9 MB\n"]);
     expect((await readFile(join(folder, "nano.gguf"))).subarray(0, 4).toString()).toBe("GGUF");
     const again = await run("export-model", "bookshop-nano", "--to", "nano.gguf");
     expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('"nano.gguf" exists')]);

@@ -92,6 +92,14 @@ describe("createLlamaCppEngine()", () => {
     });
   });
 
+  test("says how the package is installed again when its build does not load", async () => {
+    const library = { getLlama: () => Promise.reject(new Error("NoBinaryFoundError")) };
+    await expect(open({ library })).rejects.toMatchObject({
+      name: "ConfigurationError",
+      message: expect.stringContaining(`does not load (NoBinaryFoundError); run "${installCommand()}"`) as string,
+    });
+  });
+
   test("says what is wrong with a model, and leaves nothing open", async () => {
     const fake = new FakeLlama();
     fake.loadFault = new Error("Invalid GGUF magic.");

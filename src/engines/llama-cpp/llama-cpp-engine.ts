@@ -21,6 +21,7 @@ import {
 import { ActivityCounter } from "./activity.ts";
 import { generate } from "./generate.ts";
 import {
+  installCommand,
   type Llama,
   type LlamaContext,
   type LlamaLibrary,
@@ -96,12 +97,15 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
   const library = options.library ?? (await loadLlamaLibrary());
   const opened: { dispose(): Promise<void> }[] = [];
   try {
-    const llama: Llama = await library.getLlama({
-      gpu,
-      build: "never",
-      logLevel: "error",
-      maxThreads: threads,
-    });
+    const llama: Llama = await library
+      .getLlama({ gpu, build: "never", logLevel: "error", maxThreads: threads })
+      .catch((cause: unknown) => {
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        throw new ConfigurationError(
+          `Cannot use llama.cpp: its build for this platform does not load (${reason}); run "${installCommand()}", or try again when the machine is less busy.`,
+          { cause },
+        );
+      });
     opened.push(llama);
     const sequences = sequencesOn(llama.gpu);
     const model: LlamaModel = await llama.loadModel({ modelPath });
