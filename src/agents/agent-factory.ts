@@ -41,7 +41,7 @@ export function agentFactory(options: AgentFactoryOptions = {}): AgentStrategy {
   const make = Object.hasOwn(makers, strategy) ? makers[strategy] : undefined;
   if (options.calls === "several" && (strategy === "act" || strategy === "react")) {
     throw new ConfigurationError(
-      `Cannot make an agent with strategy "${strategy}" and several calls a turn: its turns are one action; use "tool-calling".`,
+      `Cannot make an agent with strategy "${strategy}" and several calls per turn: each of its turns is one action; use "tool-calling".`,
     );
   }
   if (make !== undefined) return make(options);

@@ -303,7 +303,9 @@ export function createProblemPolicy(changes: Partial<ProblemPolicy> = {}): Probl
   for (const [code, disposition] of Object.entries(changes)) {
     if (!Object.hasOwn(defaultProblemPolicy, code)) {
       const known = Object.keys(defaultProblemPolicy).join(", ");
-      throw new ConfigurationError(`Cannot set a policy for problem "${code}": there is none; problems are ${known}.`);
+      throw new ConfigurationError(
+        `Cannot set a policy for problem "${code}": there is no such problem; use one of ${known}.`,
+      );
     }
     const allowed = dispositionsFor(code as ActionProblemCode);
     if (!allowed.includes(disposition)) {

@@ -94,7 +94,7 @@ export function createFewShot(options: FewShotOptions = {}): AgentStrategy {
   }
   if (displays.length < displayCount) {
     throw new ConfigurationError(
-      `Cannot make an agent with strategy "few-shot": there are ${displays.length} displays, ${displayCount} are to be shown; ` +
+      `Cannot make an agent with strategy "few-shot": there are ${displays.length} displays, but ${displayCount} should be shown; ` +
         "give a file with more of them, or show fewer.",
     );
   }

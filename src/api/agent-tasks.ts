@@ -45,7 +45,9 @@ async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {
   const ids = new Set<string>();
   for (const { id } of tasks) {
     if (ids.has(id))
-      throw new ConfigurationError(`Cannot read tasks from "${path}": two have the id "${id}"; give each its own.`);
+      throw new ConfigurationError(
+        `Cannot read tasks from "${path}": two tasks have the id "${id}"; give each a unique id.`,
+      );
     ids.add(id);
   }
   if (tasks.length > 0) return tasks;

@@ -79,7 +79,9 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
     await examineEngine({
       open: () => open(mode === "streamed"),
       contextTokens: facts.contextTokens,
-      unpausable: exclusive ? null : "it would hold or end everyone's calls; --exclusive when nobody else has any",
+      unpausable: exclusive
+        ? null
+        : "it would pause or end the calls of all clients; give --exclusive if there are no others",
       pauseModes: row.pauseModes,
       ...(stop === undefined ? {} : { signal: stop }),
       onOutcome: (outcome) => {
@@ -129,7 +131,7 @@ async function firstContact(engine: ServerEngine, signal: AbortSignal | undefine
   try {
     if (await engine.health(signal === undefined ? {} : { signal })) return engine.address;
     throw new ConfigurationError(
-      `Cannot examine ${engine.address}: it answers that it is not healthy; wait until it has loaded, or restart it.`,
+      `Cannot examine ${engine.address}: it reports that it is not healthy; wait until it has loaded, or restart it.`,
     );
   } catch (error) {
     if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;

@@ -170,7 +170,12 @@ async function schemaFinding(source: EnvironmentSource): Promise<EnvironmentFind
     if (text !== undefined) return { check, result: "fault", text, remedy: "correct the schema of its arguments" };
     if (warnings.undescribed.length > 0) {
       const named = warnings.undescribed.slice(0, 5).join(", ");
-      return { check, result: "warning", text: `Without a description: ${named}.`, remedy: "say what the tool does" };
+      return {
+        check,
+        result: "warning",
+        text: `Without a description: ${named}.`,
+        remedy: "describe what the tool does",
+      };
     }
     const known = `${warnings.count} tools, all with schemas that are checked; guidelines of ${warnings.guidelines} characters.`;
     return { check, result: "ok", text: known, remedy: null };

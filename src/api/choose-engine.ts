@@ -93,12 +93,12 @@ function checkExpert({ env, strategy }: RolloutSettings): void {
   // A remote environment may be one of these; it is checked when it is opened.
   if (!expertEnvironments.includes(env) && !isRemote(env)) {
     throw new ConfigurationError(
-      `Cannot run "${env}" with engine "expert": it knows ${expertEnvironments.join(", ")}; use --engine sglang with --url and --model.`,
+      `Cannot run "${env}" with engine "expert": it only knows ${expertEnvironments.join(", ")}; use --engine sglang with --url and --model.`,
     );
   }
   if (strategy === "act" || strategy === "react") {
     throw new ConfigurationError(
-      `Cannot run strategy "${strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
+      `Cannot run strategy "${strategy}" with engine "expert": it only calls tools in the chat template's own format; use ` +
         "--strategy tool-calling, or a model.",
     );
   }
@@ -110,7 +110,7 @@ function readUrls(url: string | null): readonly (string | null)[] {
   const urls = url.split(",").map((part) => part.trim());
   if (urls.includes("") || new Set(urls).size < urls.length) {
     throw new ConfigurationError(
-      "Cannot read --url: an address is empty or named twice; write http://a:30000,http://b:30000.",
+      "Cannot read --url: an address is empty or repeated; write it like http://a:30000,http://b:30000.",
     );
   }
   return urls;
@@ -169,7 +169,7 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
   }
   if (name === "expert" && Object.keys(settings.samplingExtra).length > 0) {
     throw new ConfigurationError(
-      'Cannot use --sampling-extra with engine "expert": the expert is a script that reads no sampling parameters; remove it, or name another engine.',
+      'Cannot use --sampling-extra with engine "expert": the expert is a script that ignores sampling parameters; remove it, or name another engine.',
     );
   }
   const opened = await (await row.load()).openEngine(context);

@@ -47,7 +47,7 @@ export async function chooseGroups(
   const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(groupSize));
   if (minGroup > groupSize) {
     throw new ConfigurationError(
-      `Cannot keep groups of at least ${minGroup} graded episodes: they have ${groupSize}; lower --min-group or raise --group-size.`,
+      `Cannot keep groups of at least ${minGroup} graded episodes: each group has ${groupSize}; lower --min-group or raise --group-size.`,
     );
   }
   const maxGroups = settings.maxGroups ?? (groups === null ? Infinity : 8 * groups);
@@ -89,7 +89,7 @@ async function chooseFilters({ filter, groupSize }: RolloutSettings, cwd: string
       if (name === "zero-signal") {
         if (groupSize > 1) return dropZeroSignal();
         throw new ConfigurationError(
-          "Cannot filter by zero-signal: a group of one episode has nothing to compare; give --group-size of at least 2.",
+          "Cannot filter by zero-signal: a group of one episode has nothing to compare; set --group-size to at least 2.",
         );
       }
       const [, min, max] = /^reward-range:(-?[\d.]+)-(-?[\d.]+)$/.exec(name) ?? [];
@@ -115,7 +115,7 @@ async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
     const reason = judge(group);
     if (reason === null || (typeof reason === "string" && reason !== "")) return reason;
     throw new ConfigurationError(
-      `Cannot judge group ${group.groupIndex} by "${name}": it returned ${JSON.stringify(reason) ?? "undefined"}, expected the reason for dropping the group as a string, or null.`,
+      `Cannot filter group ${group.groupIndex} by "${name}": it returned ${JSON.stringify(reason) ?? "undefined"}, expected the reason for dropping the group as a string, or null.`,
     );
   };
 }
@@ -147,7 +147,7 @@ async function passRates(
   }
   if (rates.size === 0) {
     throw new ConfigurationError(
-      `Cannot begin a curriculum with "${folder}": it has no decided group of these tasks of ${environment}; name a run of them, or use --curriculum on.`,
+      `Cannot start a curriculum from "${folder}": it has no decided groups of these tasks of ${environment}; name a run of these tasks, or use --curriculum on.`,
     );
   }
   return [...rates.values()];

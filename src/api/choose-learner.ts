@@ -32,7 +32,7 @@ export async function createLearner(
   if (isCloning !== (settings.from !== null)) {
     throw new ConfigurationError(
       isCloning
-        ? "Cannot imitate: no samples are named; give --from <file|folder>."
+        ? "Cannot imitate samples: none are named; give --from <file|folder>."
         : `Cannot use --from with --algorithm ${algorithm}: it learns from episodes that it runs; use --algorithm sft.`,
     );
   }

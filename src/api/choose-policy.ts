@@ -63,13 +63,13 @@ async function agentModelOptions(
     (Object.keys(settings.templateKwargs).length > 0 ? ("templateKwargs" as const) : undefined);
   if (unread !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(unread)} with --${agentModel === null ? "agent-url" : "agent-model"}: a model behind an API needs no engine; remove one of them.`,
+      `Cannot use --${keyOf(unread)} with --${agentModel === null ? "agent-url" : "agent-model"}: a model behind an API uses no engine; remove one of them.`,
     );
   }
   const unsent = ofSampling.find((name) => settings[name] !== defaultSampling[name]);
   if (unsent !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(unsent)} with --agent-model: not every provider knows it; give it in --sampling-extra by the provider's name.`,
+      `Cannot use --${keyOf(unsent)} with --agent-model: not every provider supports it; give it in --sampling-extra under the provider's name for it.`,
     );
   }
   const { apiKey, authorization } = readAccess("agent", settings, env);
@@ -155,7 +155,7 @@ function isUnnamed(settings: RolloutSettings): boolean {
 
 function unnamedModel(): ConfigurationError {
   return new ConfigurationError(
-    "Cannot run agent programs: no model is named that answers their calls; give --agent-url <OpenAI-compatible address> or " +
+    "Cannot run agent programs: no model is named to answer their calls; give --agent-url <OpenAI-compatible address> or " +
       "--agent-model <provider/model> to evaluate them with their own model, --url and --model (or --engine) for a policy that is " +
       "trained, or --engine none for programs that call a model by themselves.",
   );
@@ -363,11 +363,11 @@ export function expertsSink(
 ): RoutedExpertsSink | null {
   if (routedExperts === null) return null;
   const refuse = (reason: string): never => {
-    throw new ConfigurationError(`Cannot keep routed experts: ${reason}; leave --routed-experts out.`);
+    throw new ConfigurationError(`Cannot keep routed experts: ${reason}; remove --routed-experts.`);
   };
   if (preset !== null) return refuse(`a preset records no tokens of the engine`);
   if (name === null) return refuse("an agent behind an API reports none");
-  if (name !== "sglang" && name !== "own") return refuse(`engine "${name}" does not report them, SGLang does`);
+  if (name !== "sglang" && name !== "own") return refuse(`engine "${name}" does not report them; only SGLang does`);
   if (file === null) {
     return refuse(
       "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them",

@@ -34,11 +34,13 @@ export function chooseQueue(values: QueueValues, { cwd, env }: Surroundings): Na
   if (queue === null) {
     const beside = (Object.keys(queueSettings) as (keyof QueueValues)[]).find((name) => values[name] !== null);
     if (beside === undefined) return null;
-    throw new ConfigurationError(`Cannot use --${keyOf(beside)}: no queue is named; give --queue, too.`);
+    throw new ConfigurationError(`Cannot use --${keyOf(beside)}: no queue is named; add --queue.`);
   }
   parseNatsAddress(queue);
   if ((queueCert === null) !== (queueKey === null)) {
-    throw new ConfigurationError("Cannot use one of --queue-cert and --queue-key alone; give both.");
+    throw new ConfigurationError(
+      "Cannot use only one of --queue-cert and --queue-key: they belong together; give both.",
+    );
   }
   const pathOf = (name: keyof QueueValues): string | null => {
     const given = values[name];

@@ -22,7 +22,7 @@ export async function templateSourceOf(model: ModelFolder, folder: string): Prom
       const content = await readModelFile(folder, file);
       if (content === null || content.length <= maxModuleLength) return content;
       throw new ConfigurationError(
-        `Cannot read "${join(folder, file)}": it has ${content.length} characters, at most ${maxModuleLength} expected; download it again.`,
+        `Cannot read "${join(folder, file)}": it has ${content.length} characters, expected at most ${maxModuleLength}; download it again.`,
       );
     }),
   );

@@ -43,14 +43,14 @@ export async function chooseStrategy(
 /** `null` if the strategy is a value. */
 function refuseSeveral(strategy: string | null, environment: EnvironmentSource): void {
   const refuse = (reason: string): never => {
-    throw new ConfigurationError(`Cannot carry out several calls a turn (--calls several): ${reason}.`);
+    throw new ConfigurationError(`Cannot carry out several calls per turn (--calls several): ${reason}.`);
   };
   if (environment.calls === "one") {
     refuse(`"${environment.name}" carries out one, as its reference does; leave --calls out`);
   }
   if (strategy === null) refuse("a strategy that is given as a value decides it itself; give it the option calls");
   if (strategy === "act" || strategy === "react") {
-    refuse(`a turn of strategy "${strategy}" is one action; use --strategy tool-calling, or leave --calls out`);
+    refuse(`a turn of strategy "${strategy}" is one action; use --strategy tool-calling, or remove --calls`);
   }
 }
 
@@ -93,7 +93,7 @@ export async function recordUsers(
   const path = resolve(options.cwd, file);
   if (!options.resumes && existsSync(path)) {
     throw new ConfigurationError(
-      `Cannot record users to "${file}": the file exists; name another with --record-users.`,
+      `Cannot record users to "${file}": the file exists; name a new one with --record-users.`,
     );
   }
   let written: Promise<void> = Promise.resolve();
@@ -194,7 +194,7 @@ async function modelOptions(
   const { data, userModel, userUrl, userPrompts } = settings;
   if (userModel === null) {
     throw new ConfigurationError(
-      `Cannot make user "${name}": no model is named for it; give --user-model provider/model, or --user-url <address> and ` +
+      `Cannot make user "${name}": no model is named; give --user-model provider/model, or --user-url <address> and ` +
         `--user-model <its name there>. "${environment.name}" runs with ${usersOf(environment)}.`,
     );
   }

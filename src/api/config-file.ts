@@ -18,7 +18,7 @@ import { keyOf } from "../parts/setting.ts";
 import { suggestion } from "../lib/nearest.ts";
 
 const howToName = 'name a YAML file with --config ("rollout --dry-run > run.yaml" writes one).';
-const howToWrite = 'write one "name: value" a line, like "temperature: 0.7", names without dashes before them.';
+const howToWrite = 'write one "name: value" per line, like "temperature: 0.7", without leading dashes.';
 
 /** Reads a configuration file. Throws a `ConfigurationError` with file, line and column. */
 export async function readConfigFile(path: string, cwd: string): Promise<ConfigFile> {
@@ -60,7 +60,7 @@ export function parseConfig(text: string, path: string): ConfigFile {
 function unknownKey(key: string, where: string): ConfigurationError {
   if (/^(user-)?api-key$/.test(key)) {
     return new ConfigurationError(
-      `Cannot read ${where}: keys do not belong into configuration files; put the key into an environment variable and write "${key}-env: NAME".`,
+      `Cannot read ${where}: keys do not belong in configuration files; put the key in an environment variable and write "${key}-env: NAME".`,
     );
   }
   const near = suggestion(key, settingNames.map(keyOf));

@@ -159,7 +159,7 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   const own = readFlags(evalSettings, options);
   if (own.from !== null && own.from.length > 1 && own.labels !== null) {
     throw new ConfigurationError(
-      "Cannot use --labels with several results: labels name tasks by their numbers, which meet; name one result with --from.",
+      "Cannot use --labels with several results: labels name tasks by number, and the numbers would collide; name one result with --from.",
     );
   }
   if (own.from !== null && own.format !== "summary") {
@@ -169,7 +169,7 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   }
   const { settings, surroundings, resume } = await readOptions(options);
   if (own.taskIds !== null && options.tasks !== undefined) {
-    throw new ConfigurationError("Cannot use --tasks and --task-ids together: remove one of them.");
+    throw new ConfigurationError("Cannot use --tasks with --task-ids: both choose tasks; remove one of them.");
   }
   if (options.ranking !== undefined && options.ranking !== "off") {
     throw new ConfigurationError(
@@ -313,7 +313,7 @@ async function scoreAll(
     const real = await realpath(path).catch(() => path);
     if (known.has(real)) {
       throw new ConfigurationError(
-        `Cannot score "${known.get(real)}" and "${name}" together: they are the same, whose trials would count twice; name it once.`,
+        `Cannot score "${known.get(real)}" and "${name}" together: they are the same result, and its trials would count twice; name it once.`,
       );
     }
     known.set(real, name);
@@ -396,7 +396,7 @@ async function scoreFrom(
   const env = recorded("env") ?? given.env;
   if (options.env === undefined && isRemote(env)) {
     throw new ConfigurationError(
-      `Cannot score "${from}": its environment "${env}" is elsewhere, and what a run folder names is not started; name it with --env.`,
+      `Cannot score "${from}": its environment "${env}" is remote, and an environment that a run folder names is not started; name it with --env.`,
     );
   }
   const source = { env, data: recorded("data"), split: recorded("split"), options: given };

@@ -63,7 +63,7 @@ export async function* readExportGroups(
         yield await numbered(members, { decision, reason, groupIndex });
         // Episodes that were replaced, or cancelled at the group's time limit.
         const others = [...found.values()].filter(({ id }) => !episodeIds.includes(id));
-        const because = "other episodes make it up";
+        const because = "it consists of other episodes";
         if (others.length > 0) yield await numbered(others, { decision: "dropped", reason: because });
       }
       while (await readOne());

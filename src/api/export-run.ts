@@ -286,7 +286,7 @@ async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<voi
     const twin = keys.map((key) => known.get(key)).find((other) => other !== undefined);
     if (twin !== undefined) {
       throw new ConfigurationError(
-        `Cannot export "${twin}" and "${folder}" together: they are the same run, whose tokens would be trained twice; name it once.`,
+        `Cannot export "${twin}" and "${folder}" together: they are the same run, and its tokens would be trained twice; name it once.`,
       );
     }
     for (const key of keys) known.set(key, folder);

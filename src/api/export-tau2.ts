@@ -53,7 +53,7 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
     const reason =
       domain === ""
         ? "they are not of τ²-bench"
-        : `a file has one domain, and "${first.folder}" is of ${environment}; export each domain by itself`;
+        : `a file has one domain, and "${first.folder}" has ${environment}; export each domain separately`;
     throw new ConfigurationError(`Cannot export "${other.folder}" (${other.source.name}) to tau2: ${reason}.`);
   }
   const isSolo = solo !== undefined;
@@ -154,7 +154,7 @@ async function play(
   }
   // If models grade as well, the environment's grade is a metric.
   const recorded = episode.grade?.metrics["environment"] ?? episode.grade?.reward;
-  if (reward.reward !== recorded) throw mismatch(`its reward is ${recorded}, and ${reward.reward} in these data`);
+  if (reward.reward !== recorded) throw mismatch(`its reward is ${recorded}, but ${reward.reward} with this data`);
   const { agent, user } = episodeUsage(episode);
   const startedAt = timeOf(facts.startedAt) ?? 0;
   const simulation = {

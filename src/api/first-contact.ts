@@ -57,8 +57,8 @@ export async function untilServerIsReady<T>(
 
 function notReady(address: string, maxWaitMs: number): ConfigurationError {
   return new ConfigurationError(
-    `Cannot roll out: the server at ${address} answers, but has taken no requests for ${Math.round(maxWaitMs / 1000)} seconds ` +
-      "(it loads, is paused, or is a router without a healthy worker); see to it, or raise --engine-wait.",
+    `Cannot roll out: the server at ${address} answers, but has accepted no requests for ${Math.round(maxWaitMs / 1000)} seconds ` +
+      "(it is loading, paused, or a router without a healthy worker); check it, or raise --engine-wait.",
   );
 }
 
@@ -86,7 +86,7 @@ export async function checkServerModel(
   if (dropped.length > 0) {
     throw new ConfigurationError(
       `Cannot roll out through the router at ${engine.address}: it leaves ${dropped.join(", ")} out in silence; leave ` +
-        "--sampling-extra without them, or name the servers behind the router with --url.",
+        "--sampling-extra, or name the servers behind the router with --url.",
     );
   }
   const ours = [...tokenizer.encode(probe)];
@@ -94,12 +94,12 @@ export async function checkServerModel(
     if (contextLength !== null && maxContextTokens !== null && maxContextTokens > contextLength) {
       throw new ConfigurationError(
         `Cannot roll out with --max-context-tokens ${maxContextTokens}: the server at ${address} has a context of ${contextLength} tokens; ` +
-          "lower the bound, or start the server with more.",
+          "lower the limit, or start the server with a longer context.",
       );
     }
     if (folder === null || tokens === null || tokens.join() === ours.join()) continue;
     throw new ConfigurationError(
-      `Cannot roll out with --model ${folder}: the server at ${address} has another vocabulary (it cuts a probe of ${probe.length} ` +
+      `Cannot roll out with --model ${folder}: the server at ${address} has a different vocabulary (it splits a probe of ${probe.length} ` +
         `characters into ${tokens.length} tokens, the folder into ${ours.length}, and the ids differ); name the folder of the model that it serves.`,
     );
   }

@@ -176,7 +176,7 @@ export function planCloning(given: {
   if (requested === null) {
     const remark =
       tokens < fewestTokens
-        ? `${takes}: a clone of fewer than ${fewestTokens} tokens seldom speaks well enough to learn from rewards; give --minutes ${needed} or more`
+        ? `${takes}: a clone of fewer than ${fewestTokens} tokens is rarely good enough to learn from rewards; give --minutes ${needed} or more`
         : takes;
     return { tokens, remark };
   }
@@ -261,7 +261,7 @@ const actionSchema = z.union([
 function parsed(given: unknown, turn: number): ParsedAction {
   const { success, data } = actionSchema.safeParse(given);
   if (!success)
-    throw new TypeError(`what it returns at turn ${turn} is no action: a sentence, or { say, call, learn }`);
+    throw new TypeError(`what it returns at turn ${turn} is not an action; return a sentence, or { say, call, learn }`);
   const { say = "", call } = typeof data === "string" ? { say: data } : data;
   if (say === "" && call === undefined) throw new TypeError(`it neither says nor calls anything at turn ${turn}`);
   const argumentsText = call === undefined ? "" : dumpJson(fromPlain(call.arguments));

@@ -141,7 +141,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const address = readListen(gatewaySettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
   if (typeof out !== "string" || out === "") {
-    throw new ConfigurationError("Cannot open a gateway: no folder is named for its sessions; give --out <folder>.");
+    throw new ConfigurationError("Cannot open a gateway: no folder for its sessions is named; give --out <folder>.");
   }
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;

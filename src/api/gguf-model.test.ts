@@ -14,7 +14,6 @@ import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { auditTemplate } from "./audit-template.ts";
 import { type ChosenModel, chooseModel, tokenizerOf } from "./choose-model.ts";
 import { withShippedModel } from "./model-path.ts";
-import { planMemory } from "../engines/llama-cpp/gguf-memory.ts";
 import { readGgufMetadata } from "../tokenizers/gguf-metadata.ts";
 import { resolveSettings } from "./resolve-settings.ts";
 
@@ -60,46 +59,5 @@ describe("--gguf alone", () => {
       await auditTemplate({ model: shippedCheckpoint("bookshop-nano") }),
     ];
     expect(ours).toEqual(theirs);
-  });
-});
-
-describe("planMemory()", () => {
-  const plan = async (changed: Partial<Parameters<typeof planMemory>[0]>) =>
-    planMemory({
-      path: "nano.gguf",
-      fileBytes: 1e6,
-      metadata: await readGgufMetadata(path),
-      sequences: 8,
-      contextTokens: 2048,
-      freeBytes: 1e9,
-      ...changed,
-    });
-
-  test("uses all sequences that are requested if they fit", async () => {
-    expect(await plan({})).toEqual({ sequences: 8, notice: null });
-  });
-
-  test("uses fewer where memory is short, and says so", async () => {
-    const metadata = await readGgufMetadata(path);
-    const number = (key: string): number => Number(metadata.get(`qwen3.${key}`));
-    // Keys and values of 16 bits in each layer.
-    const perToken = 2 * 2 * number("block_count") * number("attention.head_count_kv") * number("attention.key_length");
-    const rows = 512 * 1536 * 4;
-    const freeBytes = 1e6 + rows + 3.5 * 2048 * perToken;
-    const { sequences, notice } = await plan({ freeBytes });
-    expect(sequences).toBe(3);
-    expect(notice).toMatch(/^Note: 3 of 8 sequences fit into memory \(its weights take 1 MB, .* further episodes wait/);
-    await expect(plan({ freeBytes: freeBytes - 3 * 2048 * perToken })).rejects.toThrow(
-      'Cannot open "nano.gguf": it does not fit into memory: its weights take 1 MB, rows of logits 4 MB, and each sequence of 2048 tokens',
-    );
-    await expect(plan({ freeBytes: freeBytes - 3 * 2048 * perToken })).rejects.toThrow(
-      "give --max-context-tokens 1024 or less",
-    );
-    await expect(plan({ freeBytes: 0 })).rejects.toThrow("use a smaller file, or free memory.");
-  });
-
-  test("plans nothing for a file that does not say the shape of its cache", async () => {
-    const metadata = new Map([["general.architecture", "unknown"]]);
-    expect(await plan({ metadata, freeBytes: 0 })).toEqual({ sequences: 8, notice: null });
   });
 });

@@ -40,7 +40,7 @@ export function readListen({ listen, host, port }: ListenSettings, options: List
   if (given.host === null && given.port === null) return readAddress(given.listen);
   if (options.listen !== undefined) {
     throw new ConfigurationError(
-      "Cannot use --listen with --host or --port: they say the same; give --listen <host:port>, or the other two.",
+      "Cannot use --listen with --host or --port: they set the same address; give --listen <host:port>, or the other two.",
     );
   }
   const usual = readAddress(listen.default);

@@ -46,7 +46,7 @@ const checkedTasks = 100;
 export function checkedSource(value: unknown, module: string): EnvironmentSource {
   const refuse = (problem: string, cause?: unknown): ConfigurationError =>
     new ConfigurationError(
-      `Cannot use "${module}" as an environment: ${problem.replace(/\.$/, "")}; export what defineEnvironment returns.`,
+      `Cannot use "${module}" as an environment: ${problem.replace(/\.$/, "")}; export the result of defineEnvironment.`,
       cause === undefined ? {} : { cause },
     );
   try {
@@ -139,7 +139,7 @@ function checkTasks(source: EnvironmentSource): void {
       places.set(task.id, place);
     }
   }
-  if (places.size === 0) throw new TypeError("it has no task");
+  if (places.size === 0) throw new TypeError("it has no tasks");
   checkTools(source);
 }
 

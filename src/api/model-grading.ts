@@ -104,7 +104,7 @@ function check(
   const weights = [environmentWeight ?? 0, ...rubrics.map(({ weight }) => weight), ranking?.weight ?? 0];
   if (weights.every((weight) => weight === 0)) {
     throw new ConfigurationError(
-      "Cannot grade: every weight is 0, so nothing makes a reward; give a rubric, the ranking or --environment-weight a weight above 0.",
+      "Cannot grade: every weight is 0, so there is no reward; give a rubric, the ranking or --environment-weight a weight above 0.",
     );
   }
 }

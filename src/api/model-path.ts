@@ -17,7 +17,7 @@ export function modelPath(model: string, cwd: string): string {
     const folder = `./${model.slice(model.indexOf("/") + 1)}`;
     throw new ConfigurationError(
       `Cannot load model "${model}": there is no such folder, and nothing is downloaded here. If it is a model of the Hugging Face ` +
-        `hub, fetch all but its weights with: hf download ${model} --local-dir ${folder} --exclude "*.safetensors" ` +
+        `hub, download all but its weights with: hf download ${model} --local-dir ${folder} --exclude "*.safetensors" ` +
         `(pip install huggingface_hub), and name the folder: ${folder}`,
     );
   }

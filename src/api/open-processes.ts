@@ -127,7 +127,7 @@ function settingsForQueue(given: RolloutSettings): RolloutSettings {
     const value = given[name];
     if (value === null || name in queueSettings || secretsInText(value).length === 0) continue;
     throw new ConfigurationError(
-      `Cannot use --queue with a secret in --${keyOf(name)}: the broker would keep it; name the variable of a key, or of an Authorization header, which each worker has in its environment.`,
+      `Cannot use --queue with a secret in --${keyOf(name)}: the broker would store it; name the variable of a key, or of an Authorization header, that each worker has in its environment.`,
     );
   }
   const none = Object.fromEntries(Object.keys(queueSettings).map((name) => [name, null]));

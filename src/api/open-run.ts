@@ -70,8 +70,8 @@ export type OpenedRun = {
 export function tellDisk(disk: Disk, place: string, onNotice: (message: string) => void): void {
   disk.subscribe(() => {
     const { fault, isFinal } = disk;
-    if (fault === null) onNotice(`Notice: "${place}" is written again; nothing was lost.`);
-    else if (!isFinal) onNotice(`Notice: ${fault.message} What runs waits for it.`);
+    if (fault === null) onNotice(`Notice: "${place}" can be written again; nothing was lost.`);
+    else if (!isFinal) onNotice(`Notice: ${fault.message} Running episodes wait for it.`);
   });
 }
 

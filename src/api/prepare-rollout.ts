@@ -175,7 +175,7 @@ async function prepareWith(
     groups === "outside" ? null : await chooseGrading(given, environment, { ...context, redact, groupSize });
   if (given.agentCommand !== null && grading !== null) {
     throw new ConfigurationError(
-      "Cannot grade by models with --agent-command: the program says its reward; remove one of them.",
+      "Cannot grade by models with --agent-command: the program reports its own reward; remove one of them.",
     );
   }
   if (preset !== null && grading !== null) {

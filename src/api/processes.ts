@@ -59,7 +59,7 @@ export function checkProcesses(settings: RolloutSettings, parts: GivenParts | un
   if (value !== undefined) {
     throw new ConfigurationError(
       `Cannot run in other processes: option "${value}" is a value of this program, which other processes do not have; name a module ` +
-        "or a model instead, or leave processes and queue out.",
+        "or a model instead, or remove processes and queue.",
     );
   }
   if (settings.queue !== null && settings.processes !== 1) {

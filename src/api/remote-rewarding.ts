@@ -79,7 +79,7 @@ async function openEnvTasks({
     else setOwn(tasks, split, [task]);
   }
   if (Object.keys(tasks).length > 0) return tasks;
-  throw new ConfigurationError(`Cannot open an OpenEnv environment: "${envTasks}" has no task; ${remedy}.`);
+  throw new ConfigurationError(`Cannot open an OpenEnv environment: "${envTasks}" has no tasks; ${remedy}.`);
 }
 
 const mostSeeds = 10_000_000;

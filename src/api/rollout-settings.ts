@@ -424,7 +424,7 @@ export const rolloutSettings = {
     metrics: custom("<list>", {
       default: null,
       expected:
-        "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces and traces:messages, with commas between them,",
+        "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces and traces:messages, separated by commas",
       schema: metricsList.nullable(),
     }).help(
       "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with the messages); separate several with commas; train, which has only curves, supports tensorboard, wandb, mlflow and trackio",

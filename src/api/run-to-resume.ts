@@ -92,7 +92,7 @@ export function checkSameSettings(
   if (differences.length === 0) return;
   const table = textTable("setting | the run | now", differences);
   throw new ConfigurationError(
-    `Cannot resume "${folder}": its episodes would not be alike, because settings differ.\n\n` +
-      `${table.map((line) => `  ${line}`).join("\n")}\n\nLeave them out, or begin a new run.`,
+    `Cannot resume "${folder}": its episodes would not be comparable, because settings differ.\n\n` +
+      `${table.map((line) => `  ${line}`).join("\n")}\n\nRemove them, or start a new run.`,
   );
 }

@@ -31,7 +31,7 @@ export function readKey(env: Env, variable: string | null, flag: string): string
     ? `environment variable "${variable}"`
     : "the variable it names";
   throw new ConfigurationError(
-    `Cannot use ${flag}: ${named} is not set; export it, and give ${flag} its name, not the key itself.`,
+    `Cannot use ${flag}: ${named} is not set; export it, and set ${flag} to its name, not to the key itself.`,
   );
 }
 

@@ -45,7 +45,7 @@ export function holdOut(indexes: readonly number[], count: number): [readonly nu
   const held = Math.min(count, Math.floor(indexes.length / 3));
   if (held < 1) {
     throw new ConfigurationError(
-      `Cannot train on ${indexes.length} tasks: a third of them is held out to see what was learnt; give 3 or more with --tasks.`,
+      `Cannot train on ${indexes.length} tasks: a third of them is held out to measure learning; give 3 or more with --tasks.`,
     );
   }
   return [indexes.slice(0, held), indexes.slice(held)];

@@ -322,7 +322,7 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   const out = base.out ?? newFolder(`${base.env}-train`, surroundings.cwd);
   if (existsSync(resolve(surroundings.cwd, out, "train.json"))) {
     throw new ConfigurationError(
-      `Cannot train in "${out}": it holds a training; continue it with --resume ${out}, or name another --out.`,
+      `Cannot train in "${out}": it holds a training run; continue it with --resume ${out}, or name another --out.`,
     );
   }
   // A short training that evaluated all final tasks would do little else; making a model of its own
@@ -448,7 +448,7 @@ async function prepareTraining(
   const grading = await chooseGrading(graded, environment, { ...surroundings, redact });
   if (tokenizer.vocabularySize > checkpoint.config.vocabularySize) {
     throw new ConfigurationError(
-      `Cannot train "${modelFolder}": its tokenizer has ${tokenizer.vocabularySize} tokens, its config.json says ` +
+      `Cannot train "${modelFolder}": its tokenizer has ${tokenizer.vocabularySize} tokens, but its config.json says ` +
         `${checkpoint.config.vocabularySize}; give the files of one model.`,
     );
   }
@@ -460,12 +460,12 @@ async function prepareTraining(
   if (least !== null && least >= contextLength) {
     throw new ConfigurationError(
       `Cannot train "${modelFolder}" on "${environment.name}": a prompt has ${least} tokens before anything is said, and the model's ` +
-        `context ${contextLength}; no episode would have a turn. Give a --model with a longer context.`,
+        `context has ${contextLength}, so no episode would have a turn; give a --model with a longer context.`,
     );
   }
   if (finalFrom > Math.max(0, held.length - 2)) {
     throw new ConfigurationError(
-      `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, and two at least are compared; lower --final-from.`,
+      `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, expected at least two; lower --final-from.`,
     );
   }
   const final = held.slice(finalFrom, finalFrom + finalTasks);
@@ -478,6 +478,6 @@ async function prepareTraining(
     !isShipped || environment.name === "bookshop"
       ? null
       : `The model "${basename(modelFolder)}" has only seen the bookshop, never "${environment.name}", so hardly an episode will earn a reward to learn from; ` +
-        "clone an expert first (--from-expert), or name a --model that knows this world.";
+        "clone an expert first (--from-expert), or name a --model that knows this environment.";
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
 }

@@ -142,7 +142,7 @@ function startThread(name: string, loopLimitMs: number): void {
   const endExpression = `globalThis[Symbol.for(${JSON.stringify(endName)})]()`;
   const setup: WatchSetup = { memory, loopLimitMs, module: name, ownFiles, endExpression };
   thread = new Worker(program, { workerData: setup });
-  thread.on("error", (error) => say(`Nobody watches environment "${name}" any more: ${messageOf(error)}`));
+  thread.on("error", (error) => say(`Environment "${name}" is no longer watched: ${messageOf(error)}`));
   thread.unref();
   thread.postMessage(remedy, []);
   const beat = (): void => {
@@ -163,9 +163,9 @@ function onStray(error: unknown): void {
   strays++;
   if (strays > shownStrays) return;
   const place = first === "" ? "" : ` (${shownPlace(first)})`;
-  const last = strays === shownStrays ? " Further ones are only counted." : "";
+  const last = strays === shownStrays ? " Further errors are only counted." : "";
   say(
-    `Warning: environment "${module}" raised an error outside of its calls: ${messageOf(error)}${place}. The run continues, and no ` +
+    `Warning: environment "${module}" raised an error outside of its calls: ${messageOf(error)}${place}. The run continues, and the error is attributed to no ` +
       `episode knows of it; await promises, and catch what timers throw.${last}`,
   );
 }

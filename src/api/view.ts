@@ -110,7 +110,7 @@ async function openParts(
   cwd: string,
   opened: Opened,
 ): Promise<ViewerParts> {
-  if (sources.length === 0) throw new ConfigurationError("Cannot view nothing: name a run folder.");
+  if (sources.length === 0) throw new ConfigurationError("Cannot view a run: none is named; name a run folder.");
   const trainer = logprobs === undefined ? null : await readOverlay(logprobs, sources, cwd);
   const runs: RunView[] = [];
   for (const source of sources) {

@@ -170,7 +170,7 @@ async function start(name: string, options: WatchOptions): Promise<RunObserver> 
     };
   }
   throw new ConfigurationError(
-    `Cannot watch the run: --metrics names "${hideSecrets(name)}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces or traces:messages, with commas between them.`,
+    `Cannot watch the run: --metrics names "${hideSecrets(name)}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces or traces:messages, separated by commas.`,
   );
 }
 
@@ -186,7 +186,7 @@ export function checkMetrics(settings: Pick<RolloutSettings, "metrics" | "metric
   });
   if (settings.metricsAuthorizationEnv === null || servers.length === 1) return;
   throw new ConfigurationError(
-    `Cannot use --metrics-authorization-env: --metrics names ${servers.length} servers of MLflow and trackio, and the header is for one.`,
+    `Cannot use --metrics-authorization-env: --metrics names ${servers.length} servers of MLflow and trackio, but the header is for one; name one server.`,
   );
 }
 

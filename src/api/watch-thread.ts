@@ -86,8 +86,8 @@ function placeOf(frames: readonly Debugger.CallFrame[], urls: ReadonlyMap<string
 function message(what: string, limitMs: number, place: string | null): string {
   const where = place === null ? "" : `, at ${place}`;
   return (
-    `\nCannot continue: ${what} of environment "${module}" has not yielded for ${limitMs / 1000} seconds${where}. Nothing else runs ` +
-    `meanwhile, so the program ends with exit code 70; finished episodes are kept. Correct the environment, or raise its time limit ` +
+    `\nCannot continue: ${what} of environment "${module}" has not yielded for ${limitMs / 1000} seconds${where}. Nothing else can run ` +
+    `meanwhile, so the program ends with exit code 70; finished episodes are kept. Fix the environment, or raise its time limit ` +
     `(--environment-timeout, --grading-timeout).${remedy}\n`
   );
 }

@@ -91,7 +91,7 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   const surroundings = { cwd, env };
   const queue = chooseQueue(settings, surroundings);
   if (queue === null) {
-    throw new ConfigurationError("Cannot work: no queue is named; give --queue nats://<host>:4222.");
+    throw new ConfigurationError("Cannot start a worker: no queue is named; give --queue nats://<host>:4222.");
   }
   const name = settings.name ?? `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(-100);
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name)) {
@@ -133,7 +133,7 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
         const connected = await connectNatsWorker(handlers, { ...queue, signal: stop.signal });
         isConnected = () => connected.isConnected;
         const { shown } = parseNatsAddress(queue.address);
-        onNotice(`Worker ${name} takes jobs of ${shown}, at most ${settings.capacity} at once.`);
+        onNotice(`Worker ${name} takes jobs from ${shown}, at most ${settings.capacity} at once.`);
         return observed(connected, {
           onDone: () => void done++,
           onReport: (report) => {

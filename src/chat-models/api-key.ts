@@ -43,7 +43,7 @@ export function findApiKey(part: ModelPart, options: KeyOptions, defaults: reado
   }
   if (apiKeyVariable === undefined) return null;
   throw new ConfigurationError(
-    `Cannot read the key of the ${part} model: environment variable "${apiKeyVariable}" is not set; set it, or name another one.`,
+    `Cannot read the key of the ${part} model: environment variable "${apiKeyVariable}" is not set; set it, or name another variable.`,
   );
 }
 

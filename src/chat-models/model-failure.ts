@@ -113,7 +113,7 @@ function codeOf(status: number, body: string): ModelFailureCode {
 
 const remedies: Readonly<Partial<Record<ModelFailureCode, string>>> = {
   unauthorized: "; give a key that may use this model with apiKey or apiKeyVariable",
-  "quota-exceeded": "; fill the account, or choose another model",
+  "quota-exceeded": "; add credit to the account, or choose another model",
   "context-length": "; choose a model with a longer context, or end episodes after fewer turns",
   "bad-request": "; check the name of the model, the url and the parameters in extraBody",
 };

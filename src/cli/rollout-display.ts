@@ -38,7 +38,7 @@ export async function showRollout<T>(
   };
   const onDrain = (): void =>
     note(
-      `Interrupted: ${formatCount(shown.running)} running episodes are finished and kept, and no other begins. ` +
+      `Interrupted: ${formatCount(shown.running)} running episodes are finished and kept, and no further one starts. ` +
         "Press Ctrl-C again to stop them where they are.",
     );
   const onCancel = (): void => {

@@ -75,7 +75,7 @@ function usageMessage(
   switch (error.code) {
     case "commander.unknownOption":
       if (/^--(user-)?api-key$/.test(name)) {
-        return `${cannot} a key does not belong on it, where other processes see it; export it, and name its variable with ${name}-env.`;
+        return `${cannot} a key on the command line is visible to other processes; export it, and name its variable with ${name}-env.`;
       }
       return unknownOption(name);
     case "commander.unknownCommand": {

@@ -17,7 +17,9 @@ export function createTaskset(
   if (size === undefined) {
     const splits = Object.keys(sizes).map((known) => `"${known}"`);
     const listed = [splits.slice(0, -1).join(", "), splits.at(-1)].filter((part) => part !== "").join(" and ");
-    throw new ConfigurationError(`Cannot open split "${split}" of environment "${environment}": it has ${listed}.`);
+    throw new ConfigurationError(
+      `Cannot open split "${split}" of environment "${environment}": expected one of ${listed}.`,
+    );
   }
   return {
     environment,

@@ -323,11 +323,11 @@ function readRequest(
   if (prompt.length === 0) throw failure("bad-request", "the prompt is empty");
   const unknown = prompt.findIndex((id) => id >= vocabularySize);
   if (unknown >= 0) {
-    const state = `token ${unknown} of the prompt is ${prompt[unknown]}, the vocabulary has ${vocabularySize}`;
+    const state = `token ${unknown} of the prompt is ${prompt[unknown]}, but the vocabulary has ${vocabularySize} tokens`;
     throw failure("bad-request", `${state}; encode prompts with the tokenizer of this model`);
   }
   if (prompt.length >= contextLength) {
-    const state = `the prompt has ${prompt.length} tokens, the model takes fewer than ${contextLength}`;
+    const state = `the prompt has ${prompt.length} tokens, expected fewer than ${contextLength}`;
     throw failure("context-length", state);
   }
   const room = contextLength - prompt.length;
@@ -363,7 +363,7 @@ function readExtra(extra: Readonly<Record<string, unknown>>, failure: FailureMak
     } else {
       const known = [...Object.keys(values), "logit_bias"].join(", ");
       const shown = JSON.stringify(value) ?? typeof value;
-      throw failure("bad-request", `sampling.extra has "${name}": ${shown}, it may have numbers for ${known}`);
+      throw failure("bad-request", `sampling.extra has "${name}": ${shown}; it may only hold numbers for ${known}`);
     }
   }
   return {

@@ -116,7 +116,7 @@ async function serve(
     // Checked before the body is read.
     if (trust === "none") {
       const headers = { "www-authenticate": "Bearer", connection: "close" };
-      return send(outgoing, { status: 401, headers, body: { error: "The bearer token is another." } });
+      return send(outgoing, { status: 401, headers, body: { error: "The bearer token is wrong." } });
     }
     const packed = await readBytes(incoming, mostBodyBytes);
     const body = (await unpackBody(packed, incoming.headers["content-encoding"], mostBodyBytes)).toString("utf8");
@@ -125,7 +125,7 @@ async function serve(
     );
     const target = incoming.url ?? "/";
     const url = requestAddress(target);
-    if (url === null) return send(outgoing, { status: 400, headers: {}, body: { error: "The path is no address." } }); // prettier-ignore
+    if (url === null) return send(outgoing, { status: 400, headers: {}, body: { error: "The path is not a valid URL." } }); // prettier-ignore
     const { method = "GET" } = incoming;
     send(outgoing, await answer({ method, url, headers, body, isTrusted: trust === "all" }));
   } catch (error) {

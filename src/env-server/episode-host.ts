@@ -119,7 +119,7 @@ export class EpisodeHost {
     const active = this.counts.active;
     if (active >= maxSessions) throw new HostFullError(active);
     const task = this.#findTask(named);
-    if (hasUser && users === null) throw new HostRequestError("This server has no user; bring one.");
+    if (hasUser && users === null) throw new HostRequestError("This server has no user; supply one.");
     const simulator = hasUser ? users!.create(task, { seed: deriveSeed(seed, "user") }) : null;
     this.#opening++;
     let isOpening = true;
@@ -170,7 +170,7 @@ export class EpisodeHost {
     try {
       return await withDeadline(() => opening, { timeoutMs, clock });
     } catch (caught) {
-      const late = `Nothing opened within ${openMs} ms; raise --open-timeout, or see why it takes so long.`;
+      const late = `The environment did not open within ${openMs} ms; raise --open-timeout, or find out why it takes so long.`;
       const isLate = caught instanceof DeadlineError;
       const error = isLate ? faultAt("environment", "timeout", late, { retryable: true, cause: caught }) : caught;
       ended.abort(error);
@@ -380,6 +380,6 @@ function refusal(detail: string): ToolResult {
 export function checkUser({ source, split, user }: HostOptions): void {
   if (user === null) return;
   const taskset = source.taskset(split);
-  if (taskset.size === 0) throw new ConfigurationError(`Cannot serve split "${split}": it has no task.`);
+  if (taskset.size === 0) throw new ConfigurationError(`Cannot serve split "${split}": it has no tasks.`);
   user.create(taskset.task(0), { seed: 0 });
 }

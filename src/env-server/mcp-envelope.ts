@@ -64,7 +64,7 @@ export function readEnvelope(
   }
   if (!envelopeVersions.includes(String(claimed))) {
     const data = { supported: envelopeVersions, requested: claimed };
-    return refused(400, unsupportedVersion, "The revision of the protocol is not spoken here.", data);
+    return refused(400, unsupportedVersion, "This revision of the protocol is not supported.", data);
   }
   if (fieldsOf(meta?.[`${metaPrefix}clientCapabilities`]) === null) {
     return refused(400, invalidParams, `${metaPrefix}clientCapabilities is not an object.`);

@@ -105,7 +105,7 @@ export class McpFace {
     const version = headers["mcp-protocol-version"];
     const spoken = [...envelopeVersions, ...versions];
     if (version !== undefined && !spoken.includes(version)) {
-      const message = `Protocol version "${version.slice(0, 40)}" is not spoken here: ${spoken.join(", ")}.`;
+      const message = `Protocol version "${version.slice(0, 40)}" is not supported; use one of ${spoken.join(", ")}.`;
       // A client of a later revision picks one of the listed versions; an older client reads only
       // the status.
       const isLater = version > envelopeVersions[0]!;
@@ -117,13 +117,14 @@ export class McpFace {
       return {
         status: 405,
         headers: { allow: "POST, DELETE" },
-        body: rpcError(null, -32000, "Nothing is streamed here."),
+        body: rpcError(null, -32000, "This server does not stream."),
       };
     }
     const accepts = headers["accept"] ?? "*/*";
-    if (!/\*\/\*|application\/(json|\*)/.test(accepts)) return plainError(406, -32000, "Answers are application/json.");
+    if (!/\*\/\*|application\/(json|\*)/.test(accepts))
+      return plainError(406, -32000, "The request must accept application/json.");
     if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
-      return plainError(415, -32000, "Requests are application/json.");
+      return plainError(415, -32000, "The content type must be application/json.");
     }
     let message: unknown;
     try {
@@ -166,7 +167,7 @@ export class McpFace {
     const isAnswer = method === undefined && id !== undefined && asRecord(message) !== null;
     const isId = typeof id === "string" || typeof id === "number";
     if (jsonrpc !== "2.0" || (!isAnswer && typeof method !== "string") || asRecord(params) === null) {
-      return plainError(400, -32600, "The request is no JSON-RPC 2.0 message; batches are not taken.");
+      return plainError(400, -32600, "The request is not a JSON-RPC 2.0 message; batches are not supported.");
     }
     if (id !== undefined && !isId) return plainError(400, -32600, "The id is neither a string nor a number.");
     const rpc = { id: id ?? "", method: String(method), params: params as Rpc["params"] } as Rpc;
@@ -384,7 +385,7 @@ export class McpFace {
   async #callTool(params: Readonly<Record<string, unknown>>, session: Session): Promise<unknown> {
     const name = stringOf(params["name"], "name");
     const given = asRecord(params["arguments"] ?? {});
-    if (given === null) throw new RpcError(-32602, "The arguments are no object.");
+    if (given === null) throw new RpcError(-32602, "The arguments are not an object.");
     const episode = needed(session.episode);
     if (!session.isOwn) {
       const extra = extraNames(episode.environment.tools);
@@ -397,7 +398,7 @@ export class McpFace {
     }
     const exact = asRecord(params["_meta"])?.[`${own}/arguments`];
     const args = session.isOwn && typeof exact === "string" ? parseJson(exact) : fromPlain(given);
-    if (!(args instanceof Map)) throw new RpcError(-32602, "The arguments are no object.");
+    if (!(args instanceof Map)) throw new RpcError(-32602, "The arguments are not an object.");
     const result = await episode.call(name, args, { isChecked: session.isOwn });
     const { text, isError, endsEpisode, info, reward } = result;
     if (!session.isOwn) {
@@ -487,7 +488,7 @@ function noMethod(method: string): RpcError {
 
 function needed(episode: HostedEpisode | null): HostedEpisode {
   if (episode !== null) return episode;
-  throw new RpcError(-32602, "The session has no episode: it was begun without a task.");
+  throw new RpcError(-32602, "The session has no episode: it was opened without a task.");
 }
 
 function plainError(status: number, code: number, message: string, id: string | number | null = null): FaceAnswer {

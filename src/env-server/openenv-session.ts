@@ -75,7 +75,8 @@ export class OpenEnvSession {
   async reset(data: JsonObject): Promise<Shown> {
     await this.close();
     const [task, seed, id] = [data.get("task") ?? null, data.get("seed") ?? 0, data.get("episode_id") ?? null];
-    if (task !== null && typeof task !== "string" && typeof task !== "number") throw invalid("task is no number or id");
+    if (task !== null && typeof task !== "string" && typeof task !== "number")
+      throw invalid("task is neither a number nor an id");
     if (typeof seed !== "number" || seed < 0) throw invalid("seed is no whole number from 0");
     const bringsUser = data.get("user") === "client";
     if (bringsUser && !this.isTrusted) throw invalid("only a client with the server's token brings a user of its own");

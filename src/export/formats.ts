@@ -238,7 +238,7 @@ function refuseTurnRewards(episodes: readonly EpisodeToExport[], format: ExportF
   const holders = named.flatMap(([holder, { holdsTurnRewards }]) => (holdsTurnRewards ? [holder] : []));
   throw new ConfigurationError(
     `Cannot export episode "${graded.origin.episode.id}" to ${name}: its turns have rewards of their own, and a row of ${name} has ` +
-      `no place for them; give --turn-rewards ignore (over HTTP: turn_rewards=ignore) to export the episode's reward alone, or take ${holders.join(", ")}.`,
+      `no place for them; give --turn-rewards ignore (over HTTP: turn_rewards=ignore) to export only the episode's reward, or use ${holders.join(", ")}.`,
   );
 }
 
@@ -262,8 +262,8 @@ function whyNot(
  */
 function whyNotWhole({ episodes }: GroupToExport, rows: number, size: number | null): string | null {
   const name = `its group "${episodes[0]?.episode.groupId}"`;
-  if (rows !== episodes.length) return `${name} is not whole: ${rows} rows of ${episodes.length} episodes`;
-  return size === null || rows === size ? null : `${name} has ${rows} rows, the groups before it have ${size}`;
+  if (rows !== episodes.length) return `${name} is incomplete: ${rows} rows for ${episodes.length} episodes`;
+  return size === null || rows === size ? null : `${name} has ${rows} rows, but the groups before it have ${size}`;
 }
 
 /**

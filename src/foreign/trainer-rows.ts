@@ -169,7 +169,7 @@ export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   });
   const nodes = listOf(field(trace, "nodes"));
   if (nodes.length > mostNodes)
-    throw new RangeError(`a trace has ${nodes.length} nodes, at most ${mostNodes} are read`);
+    throw new RangeError(`a trace has ${nodes.length} nodes, expected at most ${mostNodes}`);
   const leaves = leavesOf(nodes).slice(0, mostBranches);
   const paths = leaves.map((leaf) => pathTo(nodes, leaf));
   const branches = paths.flatMap((path) => branchOf(path.map((at) => nodes[at])) ?? []);

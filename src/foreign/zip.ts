@@ -66,10 +66,10 @@ export async function openZip(path: string, limits: ZipLimits): Promise<ZipFile>
       },
       read: async (member) => {
         if (member.size > limits.memberBytes) {
-          throw new Error(`"${member.name}" has ${member.size} bytes unpacked, at most ${limits.memberBytes} are read`);
+          throw new Error(`"${member.name}" has ${member.size} bytes unpacked, expected at most ${limits.memberBytes}`);
         }
         budget -= member.size;
-        if (budget < 0) throw new Error("its members unpack to far more than a log of its size holds");
+        if (budget < 0) throw new Error("its members unpack to far more than a log of its size can hold");
         return readMember(file, member, fileSize, zstd);
       },
     };
@@ -82,7 +82,7 @@ export async function openZip(path: string, limits: ZipLimits): Promise<ZipFile>
 async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length);
   const { bytesRead } = await file.read(bytes, 0, length, offset);
-  if (bytesRead !== length) throw new Error("it ends before what its directory says");
+  if (bytesRead !== length) throw new Error("it ends earlier than its directory says");
   return bytes;
 }
 
@@ -105,7 +105,7 @@ async function readDirectory(file: FileHandle, fileSize: number, limits: ZipLimi
     size = wholeNumber(end.readBigUInt64LE(40));
     offset = wholeNumber(end.readBigUInt64LE(48));
   }
-  if (count > limits.members) throw new Error(`it has ${count} members, at most ${limits.members} are read`);
+  if (count > limits.members) throw new Error(`it has ${count} members, expected at most ${limits.members}`);
   if (offset + size > fileSize) throw new Error("its directory lies outside of it");
   const directory = await bytesAt(file, offset, size);
   const members: ZipMember[] = [];
@@ -176,7 +176,8 @@ async function readMember(file: FileHandle, member: ZipMember, fileSize: number,
 async function unpack(packed: Buffer, { method, size }: ZipMember, zstd: ZstdWorker): Promise<Uint8Array> {
   if (method === 0) return packed;
   if (method === 8) return inflateRawSync(packed, { maxOutputLength: size + 1 });
-  if (method !== 93) throw new Error(`it is packed by method ${method}; stored, deflated and zstd members are read`);
+  if (method !== 93)
+    throw new Error(`it is packed by method ${method}; only stored, deflated and zstd members are supported`);
   return hasZstd ? unpackAtOnce(packed, size) : zstd.unpack(packed, size);
 }
 

@@ -223,7 +223,7 @@ async function playedIn(
     finished = await run();
   } catch (error) {
     if (signal.aborted) return session.end("cancelled");
-    const message = `Cannot run the program of episode "${id}": it was not started: ${messageOf(error)}`;
+    const message = `Cannot run the program of episode "${id}": it could not be started: ${messageOf(error)}`;
     return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
   }
   if (signal.aborted) return session.end("cancelled");
@@ -248,10 +248,10 @@ async function playedIn(
   // A program that stops because it reached a limit has not failed.
   if (session.limit !== null) return session.end(session.limit);
   const [code, state] = isTimedOut
-    ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or see why it takes so long`]
+    ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or find out why it takes so long`]
     : exitCode === 0
       ? ["no-reward", 'it printed no reward; print {"reward": 1} as its last line']
-      : ["program-failed", `it ended with ${exitCode === null ? "a signal" : `code ${exitCode}`}: ${programError(stderr) || "it said nothing"}`]; // prettier-ignore
+      : ["program-failed", `it ended with ${exitCode === null ? "a signal" : `code ${exitCode}`}: ${programError(stderr) || "no error output"}`]; // prettier-ignore
   const said = stderr.trim() === "" ? "" : `\nThe end of its standard error:\n${endOfText(stderr)}`;
   const message = `Cannot finish episode "${id}" with its program: ${state.replace(/\.$/, "")}.${said}`;
   const error = faultAt("gateway", code, message);

@@ -27,7 +27,7 @@ export function credentialIn(headers: RequestHeaders): string | null {
   const places = other.carrier === first.carrier ? `"${first.carrier}" holds` : `"${first.carrier}" and "${other.carrier}" hold`; // prettier-ignore
   throw new GatewayError(
     "unauthorized",
-    `Cannot serve the request: ${places} different credentials, and a request belongs to one session; send one credential.`,
+    `Cannot serve the request: ${places} different credentials, but a request belongs to one session; send only one.`,
   );
 }
 

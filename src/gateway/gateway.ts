@@ -165,7 +165,7 @@ export class GatewayHandler {
     if (key === null || key === "") {
       throw new GatewayError(
         "unauthorized",
-        "Cannot serve the request: it names no session; give its key as API key, or in the path /s/<key>.",
+        "Cannot serve the request: it names no session; send the session's key as the API key, or in the path /s/<key>.",
       );
     }
     if (this.#isToken(key)) {
@@ -452,7 +452,7 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw new GatewayError("invalid-request", "Cannot read the path: a part of it is not encoded as addresses are.");
+    throw new GatewayError("invalid-request", "Cannot read the path: a part of it is not valid percent-encoding.");
   }
 }
 

@@ -41,7 +41,7 @@ export class ProgramWorlds {
   /** Grades a session; call it only if {@link grades} returned true. Rejects if the world fails. */
   async grade(session: ProgramSession): Promise<Grade> {
     const worlds = this.#worlds;
-    if (worlds === null) throw new TypeError("Only a world grades.");
+    if (worlds === null) throw new TypeError("Only an environment grades.");
     await this.#open(worlds, session);
     return worlds.grade(session.settings.id);
   }

@@ -229,7 +229,7 @@ export class SessionRecord implements SampledItems {
     const added = { basis, tools, messages: newMessages, rendered: all.slice(covered) };
     const bridged = yield* this.#bridge(basis, tools, added.rendered);
     if (bridged?.type !== "extended") {
-      const sentence = bridged?.reason ?? "the chat template cannot write the new messages where they stand";
+      const sentence = bridged?.reason ?? "the chat template cannot write the new messages in their place";
       return yield* this.#renderWhole(added, { reason: "template-rewrites", sentence, continues: null });
     }
     return () => {

@@ -46,7 +46,7 @@ export class ClientTemplates {
       return { renderer: null, unused: names };
     }
     if (misshapen.length > 0) {
-      const message = `Cannot read the request: ${misshapen[0]} has no variables of a chat template.`;
+      const message = `Cannot read the request: ${misshapen[0]} does not hold variables of a chat template.`;
       throw new GatewayError("invalid-request", message, { param: misshapen[0]! });
     }
     const key = JSON.stringify(kwargs);

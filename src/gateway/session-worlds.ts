@@ -62,7 +62,7 @@ export async function openWorld(
     return worlds.open(id, { task: environmentTask, seed: seed ?? deriveSeed(runSeed, id, "world") });
   throw new GatewayError(
     "invalid-request",
-    "Cannot open a session with an environment: the gateway was started without one; give it --env.",
+    "Cannot open a session with an environment: the gateway was started without one; start it with --env.",
     { param: "environment_task" },
   );
 }

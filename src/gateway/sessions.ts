@@ -197,7 +197,7 @@ export class Sessions {
   get(id: string): ProgramSession {
     const open = this.#open.get(id);
     if (open === undefined)
-      throw new GatewayError("not-found", `Cannot find session "${id}": it has ended, or never began.`);
+      throw new GatewayError("not-found", `Cannot find session "${id}": it has ended or was never opened.`);
     return open.session;
   }
 
@@ -215,7 +215,7 @@ export class Sessions {
     if (episode !== null) return episode;
     throw new GatewayError(
       "not-found",
-      `Cannot find the episode of session "${id}": it has not ended, or never began.`,
+      `Cannot find the episode of session "${id}": it has not ended or was never opened.`,
     );
   }
 
@@ -314,7 +314,7 @@ export class Sessions {
   async reward(id: string, grade: Grade): Promise<void> {
     const session = this.get(id);
     if (this.#hasWorld(id)) {
-      const message = `Cannot reward session "${id}": its environment grades it when it ends; leave the reward out.`;
+      const message = `Cannot reward session "${id}": its environment grades it when it ends; remove the reward.`;
       throw new GatewayError("invalid-request", message, { param: "reward" });
     }
     await session.grade(grade);

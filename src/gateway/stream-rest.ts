@@ -19,7 +19,10 @@ export function* restOf(
     // The client repeats its request, and is answered from the record.
     if (!text.startsWith(sent[type])) {
       retold();
-      throw new GatewayError("overloaded", `Cannot finish the stream: its ${type} was read otherwise; try again.`);
+      throw new GatewayError(
+        "overloaded",
+        `Cannot finish the stream: its final ${type} differs from what was streamed; try again.`,
+      );
     }
     // Reasoning that was not streamed before the content can no longer precede it.
     if (type === "reasoning" && sent.content !== "") continue;

@@ -47,7 +47,7 @@ export function messagesOf(
     throw faultAt(
       "grader",
       "question-too-long",
-      `Cannot grade by "${grader}": the question has ${length} characters, at most ${maxCharacters} are allowed; raise maxCharacters, ` +
+      `Cannot grade by "${grader}": the question has ${length} characters, expected at most ${maxCharacters}; raise maxCharacters, ` +
         "lower maxResultCharacters, or end episodes after fewer turns.",
     );
   }
@@ -97,7 +97,7 @@ export function readScores(answer: string, items: ScoredItems): ReadonlyMap<stri
       if (!Object.hasOwn(found, name)) throw new Error(`the answer has no score of "${name}"`);
       const { score, reason } = asObject(found[name], `"${name}"`);
       if (typeof score !== "number" || !(score >= worst && score <= best)) {
-        throw new Error(`the score of "${name}" is ${shown(score)}, a number from ${worst} to ${best} is needed`);
+        throw new Error(`the score of "${name}" is ${shown(score)}, expected a number from ${worst} to ${best}`);
       }
       return [name, { score, reason: typeof reason === "string" ? reason : "" }];
     }),

@@ -147,7 +147,7 @@ function usableText(question: Question<unknown>, { text, isTruncated }: ChatRepl
       message: `Cannot grade by "${question.grader}": ${problem}.`,
       cause: text.slice(0, longestExcerpt),
     });
-  if (text.trim() === "") throw refuse("empty-reply", "the judge said nothing");
+  if (text.trim() === "") throw refuse("empty-reply", "the judge's answer is empty");
   try {
     question.read(text);
     return text;

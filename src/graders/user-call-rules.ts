@@ -109,7 +109,7 @@ function findUnrequestedCall(conversation: Conversation, { expectedUserCalls = [
     if (topic.length === 0 || said.includes(step.name) || topic.some((word) => said.includes(` ${word}`))) continue;
     return {
       rule: "unrequested-call",
-      evidence: `The user called ${step.name} ${dumpJson(step.arguments)}, which nobody had asked it to do.`,
+      evidence: `The user called ${step.name} ${dumpJson(step.arguments)}, which it had not been asked to do.`,
     };
   }
   return null;

@@ -46,7 +46,7 @@ function findMalformedLine(conversation: Conversation): Finding | null {
   for (const step of conversation) {
     if (step.type !== "user") continue;
     if (step.text.trim() === "" && !step.hangsUp) {
-      return { rule: "empty-line", evidence: "The user sent a line without words." };
+      return { rule: "empty-line", evidence: "The user sent an empty line." };
     }
     const blanks = step.text.match(/\[[^[\]]{1,80}\]/g) ?? [];
     if (blanks.some((blank) => /\b(id|name|number|e-?mail|date|code|zip|address|insert|your)\b/i.test(blank)))
@@ -72,7 +72,7 @@ function findWithheldFact(conversation: Conversation, facts: TaskFacts): Finding
     if (answer?.type !== "user") continue;
     return {
       rule: "withheld-fact",
-      evidence: `The user was told its ${name}, was asked for it and never said it; it answered: ${quote(answer.text)}`,
+      evidence: `The user knew its ${name}, was asked for it and never gave it; it answered: ${quote(answer.text)}`,
     };
   }
   return null;

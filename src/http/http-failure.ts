@@ -68,7 +68,7 @@ function rule(error: unknown): Ruling {
   if (/^(HPE_|UND_ERR_)/.test(code) || name === "HTTPParserError") {
     return { code: "bad-reply", retryable: true, state: `the answer is not readable HTTP (${code || name})` };
   }
-  return { code: "connection-lost", retryable: true, state: `the call broke off (${code || name})` };
+  return { code: "connection-lost", retryable: true, state: `the call failed (${code || name})` };
 }
 
 function build(

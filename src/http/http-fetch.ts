@@ -47,7 +47,7 @@ export function httpFetch(http: HttpClient, options: HttpFetchOptions = {}): Htt
     const body = init.body ?? null;
     if (!isMethod(method) || (body !== null && typeof body !== "string")) {
       throw new TypeError(
-        `Cannot send a ${method} request with a ${typeof body} body: only GET, POST and DELETE of text are known.`,
+        `Cannot send a ${method} request with a ${typeof body} body: only GET, POST and DELETE with a text body are supported.`,
       );
     }
     const sent = new Headers(init.headers as ConstructorParameters<typeof Headers>[0]);

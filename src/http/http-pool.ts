@@ -165,7 +165,7 @@ async function* unpackIn(
   } catch (error) {
     if (error instanceof UnpackedTooLargeError) throw call.tooLarge(maxBytes);
     if (error instanceof EncodingError) {
-      throw call.notUnpacked(`${error.message}; ${acceptedEncodings} are decoded`);
+      throw call.notUnpacked(`${error.message}; supported are ${acceptedEncodings}`);
     }
     throw error instanceof UnpackError ? call.notUnpacked(error.message) : error;
   }

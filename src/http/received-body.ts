@@ -56,7 +56,7 @@ export async function unpackBody(
       const remedy = `send one of ${acceptedEncodings}, or none`;
       throw new BodyError(415, `Cannot read the request: its body ${cause.message}; ${remedy}.`);
     }
-    const message = `Cannot read the request: its body is not ${encodings.join(", ")}, as its content-encoding says.`;
+    const message = `Cannot read the request: its body is not encoded as ${encodings.join(", ")}, although its content-encoding says so.`;
     throw new BodyError(400, message, { cause });
   }
   return Buffer.concat(parts);
@@ -91,5 +91,5 @@ export async function readStream(stream: AsyncIterable<Uint8Array> | null, maxBy
 }
 
 function tooLarge(maxBytes: number): BodyError {
-  return new BodyError(413, `Cannot read the request: its body has more than ${maxBytes} bytes.`);
+  return new BodyError(413, `Cannot read the request: its body has more than ${maxBytes} bytes; send less.`);
 }

@@ -25,7 +25,7 @@ export function isTokenId(value: unknown): value is number {
 
 /** Throws an `AttributedError` with code "bad-reply" whose message contains `name`. */
 export function readTokenIds(value: unknown, name: string, context: FailureContext): Uint32Array {
-  if (!Array.isArray(value)) throw badReply(context, `${name} is no list`);
+  if (!Array.isArray(value)) throw badReply(context, `${name} is not a list`);
   const ids = value as readonly unknown[];
   const wrong = ids.findIndex((id) => !isTokenId(id));
   if (wrong >= 0) throw badReply(context, `${name}[${wrong}] is no token id`);

@@ -101,7 +101,7 @@ class SocketDialogue implements AnsweringSocket {
     socket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
     socket.on("error", (error) => this.#fail(this.#faultOf(error)));
     socket.on("unexpected-response", (_request, response) => {
-      this.#fail(this.#ends("bad-reply", `no WebSocket is there (HTTP ${response.statusCode ?? "?"})`));
+      this.#fail(this.#ends("bad-reply", `the address serves no WebSocket (HTTP ${response.statusCode ?? "?"})`));
       response.destroy();
       socket.terminate();
     });
@@ -157,7 +157,7 @@ class SocketDialogue implements AnsweringSocket {
 
   #take(data: Buffer, isBinary: boolean): void {
     if (isBinary) {
-      this.#fail(this.#ends("bad-reply", "a binary message came, text is expected"));
+      this.#fail(this.#ends("bad-reply", "received a binary message, expected text"));
       this.#socket.terminate();
     } else if (this.#waiting !== null) this.#waiting.resolve(data.toString("utf8"));
     else if (this.#unasked.push(data.toString("utf8")) > mostUnasked) {

@@ -56,7 +56,7 @@ export class CollapseWatch {
     if (this.#samePolicy >= limits.behaviourSteps) {
       return (
         `for ${this.#samePolicy} steps more than ${percent(limits.commonestBehaviour)} of the episodes called the same tools in ` +
-        `the same order, and ${percent(passRate ?? 0)} passed: the policy has found one behaviour and keeps to it`
+        `the same order, and ${percent(passRate ?? 0)} passed: the policy has settled on a single behaviour`
       );
     }
     const first = this.#firstEntropy;

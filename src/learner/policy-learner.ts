@@ -217,8 +217,8 @@ function checkVersions(rows: readonly WeightedSample[], expected: string): void 
     const other = sample.weightRanges.find(({ reply }) => reply !== expected);
     if (other === undefined) continue;
     throw new Error(
-      `Cannot train: sample "${sample.id}" was sampled by weights "${other.reply ?? "unknown"}", "${expected}" are trained; ` +
-        "wait until the engine has taken the weights.",
+      `Cannot train: sample "${sample.id}" was sampled with weights "${other.reply ?? "unknown"}", but weights "${expected}" are being trained; ` +
+        "wait until the engine has loaded the weights.",
     );
   }
 }

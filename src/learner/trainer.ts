@@ -81,13 +81,13 @@ export class Trainer {
     const wrong = firstNotFinite(weights);
     if (wrong >= 0) {
       throw new RangeError(
-        `Cannot train: weight ${wrong} is ${weights[wrong]}, a finite number is expected; give an earlier checkpoint.`,
+        `Cannot train: weight ${wrong} is ${weights[wrong]}, expected a finite number; use an earlier checkpoint.`,
       );
     }
     const { means, variances } = from.optimizer ?? { means: weights, variances: weights };
     if (means.length !== weights.length || variances.length !== weights.length) {
       throw new RangeError(
-        `Cannot continue training: the optimizer state is of ${means.length} parameters, the model has ${weights.length}; give the two of one run.`,
+        `Cannot continue training: the optimizer state has ${means.length} parameters, but the model has ${weights.length}; use both from the same run.`,
       );
     }
     this.config = config;
@@ -119,7 +119,8 @@ export class Trainer {
    * clipping; rejects without gradients.
    */
   async update(options: UpdateOptions): Promise<number> {
-    if (!this.#hasGradients) throw new Error('Cannot update: no gradients are gathered; call "accumulate" before.');
+    if (!this.#hasGradients)
+      throw new Error('Cannot update: no gradients have been accumulated; call "accumulate" first.');
     this.#hasGradients = false;
     const [norm = NaN] = await this.#callAll((thread) => thread.call("update", options));
     if (Number.isFinite(norm)) return norm;
@@ -138,7 +139,7 @@ export class Trainer {
   ): Promise<readonly SequenceOutcome[]> {
     if (weights !== undefined && weights.length !== this.#shared.length) {
       throw new RangeError(
-        `Cannot evaluate: ${weights.length} weights are given, the model has ${this.#shared.length} parameters.`,
+        `Cannot evaluate: ${weights.length} weights are given, but the model has ${this.#shared.length} parameters.`,
       );
     }
     const shared = weights === undefined ? null : bufferOf(sharedFloats(weights));
@@ -251,5 +252,5 @@ function bufferOf(shared: Float32Array): SharedArrayBuffer {
 
 function inRange(name: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ConfigurationError(`Cannot make a trainer: ${name} is ${value}, an integer from 1 to ${most} is expected.`);
+  throw new ConfigurationError(`Cannot make a trainer: ${name} is ${value}, expected an integer from 1 to ${most}.`);
 }

@@ -110,9 +110,9 @@ export async function loadTraining(run: string): Promise<SavedTraining | null> {
     const field = String(error.issues[0]?.path[0]);
     throw new ConfigurationError(
       field === "format"
-        ? `Cannot resume "${run}": "${path}" has format ${JSON.stringify(fields[field] ?? null)}, this version writes format 1; ` +
-            "resume it with the version that began it (see train.json), or begin again."
-        : `Cannot resume "${run}": "${path}" has no number "${field}"; begin again.`,
+        ? `Cannot resume "${run}": "${path}" has format ${JSON.stringify(fields[field] ?? null)}, but this version writes format 1; ` +
+            "resume it with the version that started it (see train.json), or start a new run."
+        : `Cannot resume "${run}": "${path}" has no number "${field}"; start a new run.`,
     );
   }
   const { format: _, optimizerStep, elapsedMs, ...state } = data;

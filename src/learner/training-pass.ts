@@ -82,12 +82,12 @@ function sequenceProblem(
   { maxTokens, maxTargets }: PassLimits,
 ): string | null {
   const longest = Math.min(contextLength, maxTokens);
-  if (tokens.length > longest) return `it has ${tokens.length} tokens, ${longest} at most`;
-  if (targets.length > maxTargets) return `it has ${targets.length} targets, ${maxTargets} at most`;
+  if (tokens.length > longest) return `it has ${tokens.length} tokens, expected at most ${longest}`;
+  if (targets.length > maxTargets) return `it has ${targets.length} targets, expected at most ${maxTargets}`;
   if (tokens.some((id) => id >= vocabularySize)) return `an id is not below the vocabulary size of ${vocabularySize}`;
   for (let at = 0; at < targets.length; at++) {
     const place = targets[at]!;
-    if (place < 1 || place >= tokens.length) return `target ${place} lies outside 1 to ${tokens.length - 1}`;
+    if (place < 1 || place >= tokens.length) return `target ${place} is outside 1 to ${tokens.length - 1}`;
     if (at > 0 && place <= targets[at - 1]!) return `targets are not ascending at ${place}`;
   }
   return null;

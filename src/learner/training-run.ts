@@ -217,8 +217,8 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   async function learn(): Promise<TrainingEnd> {
     for (;;) {
       const { step } = learner.state;
-      if (steps !== null && step >= steps) return { type: "steps", reason: `${step} steps are made` };
-      if (!hasTime()) return { type: "minutes", reason: `the ${minutes} minutes are over` };
+      if (steps !== null && step >= steps) return { type: "steps", reason: `${step} steps are done` };
+      if (!hasTime()) return { type: "minutes", reason: `the ${minutes} minutes are up` };
       const isStopped = drain.aborted || signal.aborted;
       if (!isStopped) report(`step ${step + 1}`);
       const metrics = isStopped ? null : await learner.step(signal);

@@ -58,7 +58,7 @@ export function restoreGlobals(): void {
   for (let at = 0; at < kept.length; at++) changes += restored(kept[at]!);
   if (changes !== "" && !reported.has(changes)) {
     reported = new Set([...reported, changes]);
-    notify(`Code of a module changed ${changes.slice(2)}; it was changed back, since other episodes would see it.`);
+    notify(`Code of a module changed ${changes.slice(2)}; the change was undone, because other episodes would see it.`);
   }
   checkPrototypes();
 }

@@ -23,7 +23,7 @@ const otherRemedies: Readonly<Record<string, string>> = {
   EMFILE: "raise the limit on open files (ulimit -n)",
   ENFILE: "the system has too many open files: close some",
   ETXTBSY: "the file is being executed: name another",
-  EBUSY: "something else uses it: end that, or name another",
+  EBUSY: "another program uses it: stop that program, or name another",
 };
 
 /** The code of a system error, such as "ENOSPC"; `null` for any other value. */

@@ -54,7 +54,7 @@ export class ParserTable<Parser extends { readonly name: string }> {
   get(name: string): Parser {
     const parser = this.#loaded.get(name) ?? this.#loaded.get(this.firstName(name));
     if (parser !== undefined) return parser;
-    throw new Error(`Cannot ${this.#options.task} with parser "${name}": it is not loaded; load it by its name first.`);
+    throw new Error(`Cannot ${this.#options.task} with parser "${name}": it is not loaded; load it by name first.`);
   }
 
   /** Adds parsers that were imported directly. */

@@ -122,7 +122,7 @@ export function floatRepr(value: number): string {
  */
 export function roundFloat(value: number, digits: number): number {
   if (!Number.isInteger(digits) || digits < 0 || digits > 22) {
-    throw new RangeError(`Cannot round to ${digits} digits: give an integer from 0 to 22.`);
+    throw new RangeError(`Cannot round to ${digits} digits: expected an integer from 0 to 22.`);
   }
   // Every float from 2^52 up is an integer; toFixed loses the sign of a zero.
   if (!(Math.abs(value) < 4503599627370496) || value === 0) return value;

@@ -136,7 +136,7 @@ function reader<T>(what: string, schema: z.ZodType<T>): (value: unknown) => T {
     const read = schema.safeParse(value);
     if (read.success) return read.data;
     const [issue] = read.error.issues;
-    throw new Error(`Cannot read a ${what}: ${issue?.path.join(".") || "it"}: ${issue?.message ?? "is none"}.`);
+    throw new Error(`Cannot read a ${what}: ${issue?.path.join(".") || "it"}: ${issue?.message ?? "is invalid"}.`);
   };
 }
 

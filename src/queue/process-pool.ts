@@ -144,7 +144,7 @@ class Slot {
     const { handlers, onFault } = this.#options;
     this.#failedStarts = hasReported ? 1 : this.#failedStarts + 1;
     if (code === stuckExitCode || this.#failedStarts > mostFailedStarts) {
-      return onFault(`Cannot go on: ${this.#name}, a process of this run, ended ${what}; what it said stands above.`);
+      return onFault(`Cannot continue: ${this.#name}, a process of this run, ended ${what}; see its output above.`);
     }
     const waitMs = Math.min(longestRestartMs, firstRestartMs * 2 ** (this.#failedStarts - 1));
     handlers.onNotice(`Notice: ${this.#name} ended ${what} and is started again; others have its episodes meanwhile.`);

@@ -62,7 +62,7 @@ export function checkPromptEdits({ family, template, context }: EditedTemplate, 
     if (isFound || edit.whenMissing === "skip") return;
     throw new ConfigurationError(
       `Cannot edit the prompt of model family "${family.name}": its template does not write "${edit.replace}"; ` +
-        "give text that the template writes itself, or leave the edit out.",
+        "give text that the template writes itself, or remove the edit.",
     );
   });
 }

@@ -386,7 +386,7 @@ function chosenParsers(family: RendererFamily, options: RendererOptions): Chosen
 
 function unreadCallsError(family: string): ConfigurationError {
   return new ConfigurationError(
-    `Cannot give tools to "${family}": no parser is known for the calls that its chat template describes; name one ` +
+    `Cannot give tools to "${family}": no parser is known for the call format of its chat template; name one ` +
       "(--tool-parser, toolCallParser), or use the strategy act or react.",
   );
 }
@@ -425,8 +425,8 @@ function checkVocabulary(tokens: Uint32Array, vocabularySize: number, tokenizer:
     boundary: "renderer",
     code: "token-beyond-vocabulary",
     message:
-      `Cannot send a prompt: "${tokenizer.decode([beyond])}" is token ${beyond} to tokenizer "${tokenizer.name}", and the ` +
-      `model knows ids below ${vocabularySize} (vocab_size of its config.json); use the tokenizer that belongs to the model.`,
+      `Cannot send a prompt: "${tokenizer.decode([beyond])}" is token ${beyond} of tokenizer "${tokenizer.name}", but the ` +
+      `model only knows ids below ${vocabularySize} (vocab_size of its config.json); use the tokenizer that belongs to the model.`,
     retryable: false,
     cause: null,
   });
@@ -460,7 +460,7 @@ function thinkingVariables(family: RendererFamily, thinking: boolean | undefined
   if (thinking === undefined) return new Map();
   if (family.thinkingVariable !== null) return new Map([[family.thinkingVariable, thinking]]);
   throw new ConfigurationError(
-    `Cannot switch thinking for model family "${family.name}": its chat template has no such switch; leave the option out.`,
+    `Cannot switch thinking for model family "${family.name}": its chat template has no such switch; remove the option.`,
   );
 }
 

@@ -185,7 +185,7 @@ export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEp
 function checkTask(episodeId: string, before: Task, now: Task): void {
   if (before.id === now.id && before.contentHash === now.contentHash) return;
   throw new ConfigurationError(
-    `Cannot resume episode "${episodeId}": it ran on task "${before.id}" with other content (${before.contentHash.slice(0, 12)}, ` +
+    `Cannot resume episode "${episodeId}": the content of task "${before.id}" has changed (${before.contentHash.slice(0, 12)}, ` +
       `now ${now.contentHash.slice(0, 12)}); use the data and the package that the run began with, or begin a new run.`,
   );
 }

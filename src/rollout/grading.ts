@@ -105,7 +105,7 @@ export async function askJudge(
   const event = await judgement((signal) => judge.ask(question, { signal }));
   if (event.type === "ending") throw diverged("it ended before it was graded");
   const { answer, failure, digest } = event.judgement;
-  if (digest !== digestOf(question)) throw diverged(`"${question.grader}" asks its judge something else`);
+  if (digest !== digestOf(question)) throw diverged(`"${question.grader}" has a different question for its judge`);
   if (failure !== null) throw new AttributedError(failure);
   return answer ?? "";
 }

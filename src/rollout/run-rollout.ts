@@ -204,7 +204,7 @@ function checkPlan({ taskIndexes, groupSize, taskset }: RolloutPlan): void {
   requireWhole("roll out", "groupSize", groupSize);
   const seen = new Set<number>();
   for (const index of taskIndexes) {
-    if (seen.has(index)) throw new RangeError(`Cannot roll out: task ${index} is planned twice; name each task once.`);
+    if (seen.has(index)) throw new RangeError(`Cannot roll out: task ${index} is listed twice; list each task once.`);
     if (!Number.isInteger(index) || index < 0 || index >= taskset.size) {
       throw new RangeError(
         `Cannot roll out: there is no task ${index} in ${taskset.environment} (${taskset.split}); indexes go from 0 to ${taskset.size - 1}.`,

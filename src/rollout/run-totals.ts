@@ -325,7 +325,7 @@ export function rolloutWarnings(
   if (temperature === 0 && groupSize > 1) {
     warnings.push(
       `Temperature 0 with ${groupSize} samples a task: the episodes of a group will be alike, and a group without ` +
-        "differences teaches nothing; use temperature 1, or one sample a task.",
+        "differences teaches nothing; use temperature 1, or one sample per task.",
     );
   }
   const cuts = [

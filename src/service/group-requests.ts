@@ -156,7 +156,7 @@ export class GroupRequests {
     if (producerId !== null) {
       throw new ServiceError(
         "of-a-producer",
-        `Cannot cancel episodes of group "${groupId}": it belongs to producer "${producerId}"; cancel that.`,
+        `Cannot cancel episodes of group "${groupId}": it belongs to producer "${producerId}"; cancel the producer.`,
       );
     }
     const live = jobs.filter(({ status }) => status !== "ended");
@@ -174,13 +174,13 @@ export class GroupRequests {
     if (groupSize > most) {
       throw new ServiceError(
         "bad-request",
-        `Cannot accept the request: it has ${groupSize} episodes, and this service holds ${most} at once; request fewer.`,
+        `Cannot accept the request: it has ${groupSize} episodes, but this service holds at most ${most} at once; request fewer.`,
       );
     }
     if (pool.running + pool.waitingRequests + this.#logging + groupSize <= most) return;
     throw new ServiceError(
       "too-many",
-      `Cannot accept the request: ${pool.waitingRequests} episodes wait, at most ${maxWaiting} may; try again later.`,
+      `Cannot accept the request: ${pool.waitingRequests} episodes are waiting, the limit is ${maxWaiting}; try again later.`,
       { retryAfter: 1 },
     );
   }

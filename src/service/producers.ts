@@ -60,7 +60,7 @@ export class Producers {
     if (this.live.length >= mostProducers) {
       throw new ServiceError(
         "too-many",
-        `Cannot accept the request: there are ${mostProducers} producers; drain or cancel one.`,
+        `Cannot accept the request: there are ${mostProducers} producers, the maximum; drain or cancel one.`,
         { retryAfter: 60 },
       );
     }

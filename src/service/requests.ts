@@ -190,7 +190,7 @@ type Sizes = { readonly group_size?: number | null | undefined; readonly samples
  */
 export function sizeOf({ group_size, samples }: Sizes): number {
   const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; give group_size");
-  if ((samples ?? size) !== size) refuse("group_size", `it is ${size}, and its older name samples is ${samples}`);
+  if ((samples ?? size) !== size) refuse("group_size", `it is ${size}, but its older name samples is ${samples}`);
   return size;
 }
 
@@ -256,7 +256,7 @@ function toPolicy(body: Pick<z.infer<typeof episodeBody>, "engine" | "sampling_p
 function toFilter(filter: string, groupSize: number): GroupFilter {
   if (filter === "zero-signal") {
     if (groupSize > 1) return dropZeroSignal();
-    refuse("filters", "zero-signal compares the episodes of a group, and its size is 1");
+    refuse("filters", "zero-signal compares the episodes of a group, but the group size is 1");
   }
   const [, min, max] = /^reward-range:(-?[\d.]+)-(-?[\d.]+)$/.exec(filter) ?? [];
   if (Number(min) <= Number(max)) return keepRewardRange({ min: Number(min), max: Number(max) });

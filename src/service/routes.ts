@@ -199,7 +199,7 @@ function versionWarning(version: string, servers: readonly (string | null)[]): s
     having === 0
       ? `No server has ${weights}: they have ${others.join(", ")}`
       : `Not every server has ${weights}: ${having} of ${named.length} have, others have ${others.join(", ")}`;
-  return `${state}; load the weights under this name first, or report the name that the servers have.`;
+  return `${state}; load the weights under this name first, or report the name that the servers use.`;
 }
 
 const current = "The current state.";
@@ -301,14 +301,11 @@ export function json({ redact }: ServiceContext, value: unknown, status = 200): 
 export function submissionOf({ headers, body }: Call): { readonly key: string | null; readonly body: unknown } {
   const key = headers.get("idempotency-key");
   if (key === null || (key.length >= 1 && key.length <= 255)) return { key, body };
-  throw new ServiceError("bad-request", "Cannot read the request: Idempotency-Key has 1 to 255 characters.");
+  throw new ServiceError("bad-request", "Cannot read the request: Idempotency-Key must have 1 to 255 characters.");
 }
 
 export function notFound(noun: string, { params }: Call): never {
-  throw new ServiceError(
-    "not-found",
-    `Cannot find the ${noun} ${JSON.stringify(params["id"])}: it was never requested.`,
-  );
+  throw new ServiceError("not-found", `Cannot find the ${noun} ${JSON.stringify(params["id"])}: it does not exist.`);
 }
 
 /** Time that a request may wait, in milliseconds. */
@@ -406,7 +403,7 @@ async function samplesOf(
   if (open !== undefined) {
     throw new ServiceError(
       "not-ended",
-      `Cannot give samples: episode "${open.place.episodeId}" is ${open.status}; wait for it with wait_seconds.`,
+      `Cannot return samples: episode "${open.place.episodeId}" is ${open.status}; wait for it with wait_seconds.`,
     );
   }
   return exported(requested, format, context);

@@ -84,7 +84,7 @@ export function rateInterval(values: readonly number[], { level = 0.95 }: Interv
   checkLevel(level);
   const tasks = values.length;
   if (values.some((value) => !(value >= 0 && value <= 1))) {
-    throw new RangeError("Cannot give the interval of a rate: a value is not between 0 and 1; use meanInterval().");
+    throw new RangeError("Cannot compute the interval of a rate: a value is not between 0 and 1; use meanInterval().");
   }
   if (tasks < 2) return null;
   const passed = values.reduce((sum, value) => sum + value, 0);

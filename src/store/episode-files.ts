@@ -41,7 +41,7 @@ export class EpisodeFiles {
     if (opened.size < offset + length)
       throw fail(`${length} bytes are to stand there, and the file ends at byte ${opened.size}`);
     const { buffer, bytesRead } = await opened.handle.read(Buffer.allocUnsafe(length), 0, length, offset);
-    if (bytesRead < length) throw fail(`${length} bytes are to stand there, and ${bytesRead} do; the file was cut`);
+    if (bytesRead < length) throw fail(`expected ${length} bytes, but only ${bytesRead} exist; the file was truncated`);
     if (validChecksum(buffer) !== crc32) throw fail("it is not what was written; its checksum is another one");
     return buffer;
   }

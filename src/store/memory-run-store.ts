@@ -33,7 +33,7 @@ export function createMemoryRunStore(): RunStore & RunReader {
     location,
     begin: async (first) => {
       if (manifest !== null)
-        throw new ConfigurationError("Cannot start a run in memory: this store holds one already.");
+        throw new ConfigurationError("Cannot start a run in memory: this store already holds one; create a new store.");
       manifest = first;
     },
     append: (episode) =>

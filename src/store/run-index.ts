@@ -141,7 +141,7 @@ export class RunIndex {
     if (file === null || from > file.count) return;
     const misplaced = (at: string, found: string): ConfigurationError =>
       new ConfigurationError(
-        `Cannot read "${file.path}" ${at}: ${found}, number ${number} of ${file.count} is to stand there; resume the run, which numbers them again.`,
+        `Cannot read "${file.path}" ${at}: ${found}, expected number ${number} of ${file.count}; resume the run, which renumbers them.`,
       );
     let number = from;
     const start = from === 1 ? 0 : await offsetOf(file, from);

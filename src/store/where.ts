@@ -110,7 +110,7 @@ function tokenize(expression: string): WhereToken[] {
   if (rest === "") return [...tokens, { type: "end", text: "", at: expression.length }];
   const advice = strayAdvice.find(([start]) => rest.startsWith(start))?.[1];
   const shown = `"${String.fromCodePoint(rest.codePointAt(0) ?? 0)}"`;
-  throw new WhereError(expression, expression.length - rest.length, advice ?? `${shown} means nothing here`);
+  throw new WhereError(expression, expression.length - rest.length, advice ?? `${shown} is not expected here`);
 }
 
 const strayAdvice = [
@@ -162,7 +162,7 @@ export function parseWhere(expression: string): Where {
     return isIt;
   };
   const need = (text: string): void => {
-    if (!take(text)) throw misread(current(), `"${text}" is needed here`);
+    if (!take(text)) throw misread(current(), `expected "${text}" here`);
   };
 
   const where = or();
@@ -216,7 +216,7 @@ export function parseWhere(expression: string): Where {
     const token = current();
     const compared = value(name);
     if (holds === undefined) return (fields) => (fields[name] === compared) === (operator.text === "==");
-    if (compared === null) throw misread(token, `null has no order; only == and != compare with it`);
+    if (compared === null) throw misread(token, `null has no order; compare it only with == or !=`);
     return (fields) => {
       const found = fields[name];
       return found !== null && holds(found, compared);

@@ -104,7 +104,7 @@ function sinkOf(
       try {
         await parts.send(batch);
         waiting.splice(0, batch.length);
-        if (isDown) onFault?.(`${title} takes points again.`);
+        if (isDown) onFault?.(`${title} accepts points again.`);
         [isDown, pauseMs] = [false, 1000];
       } catch (error) {
         if (!isDown)
@@ -135,7 +135,9 @@ function sinkOf(
       const lost = waiting.length + dropped;
       if (lost > 0) onFault?.(`${title} has not taken ${lost} points of the curves; they are lost.`);
       else
-        await parts.end().catch((error: unknown) => onFault?.(`${title} was not told of the end: ${reasonOf(error)}.`));
+        await parts
+          .end()
+          .catch((error: unknown) => onFault?.(`${title} was not notified of the end: ${reasonOf(error)}.`));
       await parts.close();
     },
   };

@@ -23,7 +23,7 @@ export async function openCurveFile(
   });
   let isBroken = false;
   file.on("error", (error) => {
-    if (!isBroken) onFault?.(`Cannot write ${path}: ${error.message}; the curves end here.`);
+    if (!isBroken) onFault?.(`Cannot write ${path}: ${error.message}; no further points are written.`);
     isBroken = true;
   });
   return {

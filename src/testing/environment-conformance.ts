@@ -66,13 +66,13 @@ export async function contractViolations(
   const report: Report = (check, text, remedy) => {
     if (!violations.some((known) => known.text === text)) violations.push({ check, text, remedy });
   };
-  if (source.splits.length === 0) report("tasks", "it has no split.", "name one in tasks");
+  if (source.splits.length === 0) report("tasks", "it has no splits.", "name one in tasks");
   if (source.users.length === 0)
     report("tasks", "no user simulator supports it.", "give its tasks an agenda or an instruction");
   const ids = new Set<string>();
   for (const split of source.splits) {
     const taskset = source.taskset(split);
-    if (taskset.size < 1) report("tasks", `split "${split}" has no task.`, "add one, or leave the split out");
+    if (taskset.size < 1) report("tasks", `split "${split}" has no task.`, "add one, or remove the split");
     if (!throwsRangeError(() => taskset.task(taskset.size))) {
       report("tasks", `split "${split}" does not refuse a task past its end.`, "throw a RangeError");
     }
@@ -217,7 +217,7 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
   const beside = await playBeside({ one, steps }, { one: other, steps: otherSteps }, timeoutMs);
   const change = differenceOf(first.shown.slice(0, beside.length), beside);
   if (change !== null)
-    report("isolation", `an episode of task "${task.id}" goes otherwise while another runs${change}.`, share);
+    report("isolation", `an episode of task "${task.id}" behaves differently while another runs${change}.`, share);
 }
 
 /** Name of the tool that the step calls; `null` for an utterance. */
@@ -246,7 +246,11 @@ async function play(
     }
     shown.push(...grades);
     if (grades[0] !== grades[1]) {
-      report("grading", `task "${id}" graded twice has two grades.`, "let grade change nothing, and use no chance");
+      report(
+        "grading",
+        `task "${id}" graded twice has two different grades.`,
+        "make grade free of side effects and randomness",
+      );
     }
   } catch (error) {
     if (error instanceof LateError) throw error;

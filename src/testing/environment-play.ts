@@ -56,7 +56,7 @@ export async function* playing(
     const result = await inTime(`a call of "${step.name}"`, timeoutMs, (signal) => environment.call(step, { signal }));
     const { text, isError, endsEpisode, info, reward = null } = result;
     if (reward !== null && !Number.isFinite(reward)) {
-      throw new TypeError(`the reward of a call of "${step.name}" is ${String(reward)}, no finite number`);
+      throw new TypeError(`the reward of a call of "${step.name}" is ${String(reward)}, not a finite number`);
     }
     yield `${callText(step)} → ${text} ${isError} ${endsEpisode} ${reward} ${dumpJson(info)}`;
     if (endsEpisode) return index;

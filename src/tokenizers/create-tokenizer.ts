@@ -62,17 +62,19 @@ export async function createTokenizer(
     const { normalizer, pre_tokenizer: cut, decoder } = definition.tokenizerJson as PlainObject;
     if (hasUnknownPattern([decoder])) {
       throw new ConfigurationError(
-        `Cannot read tokenizer "${source}": its decoder has a regular expression, which no published one has; give the ` +
-          "tokenizer.json that was published with the model.",
+        `Cannot read tokenizer "${source}": its decoder has a regular expression, unlike any published one; use the ` +
+          "tokenizer.json published with the model.",
       );
     }
     return hasUnknownPattern([normalizer, cut]) ? boundTokenizer(tokenizer, options) : tokenizer;
   } catch (error) {
     const problem =
-      error instanceof TimeLimitError ? "its regular expressions take too long on plain text" : "it is nested too deep";
+      error instanceof TimeLimitError
+        ? "its regular expressions take too long on plain text"
+        : "it is nested too deeply";
     if (!(error instanceof TimeLimitError || error instanceof RangeError)) throw error;
     throw new ConfigurationError(
-      `Cannot read tokenizer "${source}": ${problem}; give the tokenizer.json that was published with the model.`,
+      `Cannot read tokenizer "${source}": ${problem}; use the tokenizer.json published with the model.`,
       { cause: error },
     );
   }
@@ -145,7 +147,7 @@ function boundTokenizer(tokenizer: Tokenizer, { timeoutMs = maxTimeMs } = {}): T
       code: "tokenizer-too-slow",
       message:
         `Cannot encode or decode with tokenizer "${name}": its regular expressions take more than ` +
-        `${timeoutMs / 1000} seconds for a length of ${length}; give the tokenizer.json that was published with the model.`,
+        `${timeoutMs / 1000} seconds for a length of ${length}; use the tokenizer.json published with the model.`,
       retryable: false,
       cause: null,
     });

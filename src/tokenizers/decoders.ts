@@ -185,7 +185,7 @@ function readStrip(part: PlainObject, isJoined: boolean, json: TokenizerJson): S
   const content = json.character(part["content"], "decoder.content");
   const [start, stop] = [part["start"], part["stop"]];
   if (typeof start !== "number" || typeof stop !== "number") {
-    throw json.error("decoder.start or decoder.stop of Strip is missing, two numbers expected");
+    throw json.error("decoder.start or decoder.stop of Strip is missing, expected two numbers");
   }
   // The reference fails at tokens that are shorter than the text removed from their end.
   if (stop > 0) throw new UnsupportedPart("decoder", "Strip at the end of tokens");

@@ -76,7 +76,7 @@ function readVocabularySize(config: JsonObject | null, path: string): number | n
   if (size === null) return null;
   if (typeof size === "number" && size >= 1 && size <= maxVocabularySize) return size;
   throw new ConfigurationError(
-    `Cannot read "${path}": its vocab_size is ${JSON.stringify(toPlain(size))?.slice(0, 40)}, a whole number from 1 to ${maxVocabularySize} expected; download it again.`,
+    `Cannot read "${path}": its vocab_size is ${JSON.stringify(toPlain(size))?.slice(0, 40)}, expected a whole number from 1 to ${maxVocabularySize}; download it again.`,
   );
 }
 
@@ -125,7 +125,7 @@ export async function readModelFile(folder: string, name: string): Promise<strin
     const { size } = await stat(path);
     if (size > maxFileBytes) {
       throw new ConfigurationError(
-        `Cannot read "${path}": it has ${size} bytes, at most ${maxFileBytes} expected; download it again.`,
+        `Cannot read "${path}": it has ${size} bytes, expected at most ${maxFileBytes}; download it again.`,
       );
     }
     return await readRegular(path, "utf8");
@@ -133,7 +133,7 @@ export async function readModelFile(folder: string, name: string): Promise<strin
     if (error instanceof ConfigurationError) throw error;
     const code = errorCode(error);
     if (code === "ENOENT") return null;
-    throw new ConfigurationError(`Cannot read "${path}": ${code}; a readable file is expected.`, { cause: error });
+    throw new ConfigurationError(`Cannot read "${path}": ${code}; name a readable file.`, { cause: error });
   }
 }
 
@@ -167,7 +167,7 @@ function parseModelFile<Parsed>(path: string, text: string, parse: (text: string
     return parse(text);
   } catch (error) {
     if (error instanceof RangeError) {
-      throw new ConfigurationError(`Cannot read "${path}": it is nested too deep; download it again.`, {
+      throw new ConfigurationError(`Cannot read "${path}": it is nested too deeply; download it again.`, {
         cause: error,
       });
     }

@@ -67,7 +67,7 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
     const parts = typeof merge === "string" ? [merge.slice(0, Math.max(0, space)), merge.slice(space + 1)] : merge;
     const [left, right] = Array.isArray(parts) && parts.length === 2 ? (parts as unknown[]) : [];
     if (typeof left !== "string" || typeof right !== "string" || left === "" || right === "") {
-      throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, "left right" or ["left", "right"] expected`);
+      throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, expected "left right" or ["left", "right"]`);
     }
     const length = left.length + right.length;
     if (scratch.length < length) scratch = new Uint8Array(length * 2);

@@ -22,7 +22,7 @@ export function readVocabulary(value: unknown, json: TokenizerJson): Vocabulary 
   names.forEach((name, index) => {
     const id = byName[name];
     if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id > largestId) {
-      const rule = `an integer from 0 to ${largestId} expected`;
+      const rule = `expected an integer from 0 to ${largestId}`;
       throw json.error(`model.vocab has the id ${nameOf(id)} for ${nameOf(name)}, ${rule}`);
     }
     ids[index] = id;

@@ -42,7 +42,7 @@ type Group = { readonly opening: string; readonly start: number; readonly ignore
 
 function translate(pattern: string): string {
   const refuse = (met: string): UnsupportedPattern =>
-    new UnsupportedPattern(`the pattern "${pattern}" has ${met}, which is not read here`);
+    new UnsupportedPattern(`the pattern "${pattern}" has ${met}, which is not supported`);
   const groups: Group[] = [];
   let translated = "";
   /** The item that a quantifier would repeat. */

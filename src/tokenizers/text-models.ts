@@ -147,7 +147,7 @@ function readMerges(
     const parts: readonly unknown[] = typeof merge === "string" ? merge.split(" ") : Array.isArray(merge) ? merge : [];
     const [left, right, ...rest] = parts;
     if (typeof left !== "string" || typeof right !== "string" || rest.length > 0) {
-      throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, "left right" or ["left", "right"] expected`);
+      throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, expected "left right" or ["left", "right"]`);
     }
     if (!right.startsWith(prefix)) {
       throw new UnsupportedPart("model", "a merge whose right part lacks the continuing_subword_prefix");
@@ -168,7 +168,7 @@ function readWordPiece(model: PlainObject, json: TokenizerJson): TextModel {
   const vocabulary = readDistinctVocabulary(model, json);
   const prefix = json.string(model["continuing_subword_prefix"], "model.continuing_subword_prefix");
   const longest = model["max_input_chars_per_word"];
-  if (typeof longest !== "number") throw json.error("model.max_input_chars_per_word is missing, a number expected");
+  if (typeof longest !== "number") throw json.error("model.max_input_chars_per_word is missing, expected a number");
   const unknownId = readUnknown(model, vocabulary, json);
   if (unknownId === null) throw new UnsupportedPart("model", "WordPiece without an unk_token");
   return {

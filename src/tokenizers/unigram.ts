@@ -46,7 +46,7 @@ function readScores(value: unknown, json: TokenizerJson): { names: string[]; sco
   const names = entries.map((entry, index) => {
     const [name, score, ...rest]: readonly unknown[] = json.array(entry, `model.vocab[${index}]`);
     if (typeof name !== "string" || typeof score !== "number" || rest.length > 0) {
-      throw json.error(`model.vocab[${index}] is ${nameOf(entry)}, [token, score] expected`);
+      throw json.error(`model.vocab[${index}] is ${nameOf(entry)}, expected [token, score]`);
     }
     scores[index] = score;
     return name;

@@ -14,7 +14,7 @@ export function pathTo(trajectory: Trajectory, index: number): Turn[] {
   for (let at: number | null = index; at !== null;) {
     const turn: Turn | undefined = trajectory.turns[at];
     if (turn === undefined)
-      throw new RangeError(`Cannot find turn ${at}: the trajectory has ${trajectory.turns.length}.`);
+      throw new RangeError(`Cannot find turn ${at}: the trajectory has ${trajectory.turns.length} turns.`);
     path.push(turn);
     at = turn.parent;
   }

@@ -66,7 +66,7 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
       }
     }
     if (at !== sample.tokens.length)
-      violations.push(`Sample "${sample.id}": ${sample.tokens.length} tokens, its branch has ${at}.`);
+      violations.push(`Sample "${sample.id}": ${sample.tokens.length} tokens, but its branch has ${at}.`);
     const ones = countOnes(sample.lossMask);
     if (ones !== explained)
       violations.push(`Sample "${sample.id}": ${ones - explained} trained tokens belong to no action.`);
@@ -82,9 +82,7 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
     }
     trainedTimes[turn.index]?.forEach((times, place) => {
       if (times !== expected)
-        violations.push(
-          `Turn ${turn.index}: sampled token ${place} is trained ${times} times, ${expected} is expected.`,
-        );
+        violations.push(`Turn ${turn.index}: sampled token ${place} is trained ${times} times, expected ${expected}.`);
     });
   }
   return violations;

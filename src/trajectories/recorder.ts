@@ -29,7 +29,7 @@ export function makeTurn(
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
   if (logprobs !== null && logprobs.length !== sampledTokens.length) {
     throw new Error(
-      `Cannot record turn ${index}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; give one each, or null.`,
+      `Cannot record turn ${index}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; give one per token, or null.`,
     );
   }
   const spanned = weightSpans.reduce((sum, span) => sum + span.tokenCount, 0);
@@ -87,7 +87,7 @@ export class TrajectoryRecorder {
    */
   leaveBehind(turns: readonly Turn[], reason: string): void {
     if (this.#turns.length > 0 || this.#prompt.length > 0 || turns.some(({ index }, at) => index !== at)) {
-      throw new Error("Cannot leave turns behind: they stand before everything else, in their order.");
+      throw new Error("Cannot add turns of an earlier attempt: they must come first, in their order.");
     }
     this.#turns.push(...turns);
     this.#firstOwn = turns.length;

@@ -45,7 +45,7 @@ export class ActingConversation {
         if (words !== "") return lineFrom(words, meter.total());
         throw userFailure(
           "empty-reply",
-          "Cannot take the user model's reply as a line: it has neither text nor calls; allow it more tokens, or choose another model.",
+          "Cannot take the user model's reply as a line: it has neither text nor calls; allow more tokens, or choose another model.",
         );
       },
       { signal, meter: meter.add, tools },

@@ -75,7 +75,7 @@ class AgendaUser {
     const first = agenda.goals[0];
     if (first === undefined || agenda.patience < 1) {
       throw new ConfigurationError(
-        `Cannot run task "${task.id}": its agenda needs a goal and a patience of 1 or more.`,
+        `Cannot run task "${task.id}": its agenda must have a goal and a patience of at least 1.`,
       );
     }
     this.#agenda = agenda;

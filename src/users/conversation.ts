@@ -37,7 +37,7 @@ export type Answer = (heard: HeardByUser, signal: AbortSignal | undefined, where
 /** The utterance that a user without tools answers; it is never shown anything else. */
 export function utteranceIn(heard: HeardByUser): string | null {
   if (heard === null || typeof heard === "string") return heard;
-  throw new TypeError("Cannot show results of calls to a user that makes none.");
+  throw new TypeError("Cannot show tool results to a user that makes no calls.");
 }
 
 /** A user whose lines come from one function. */
@@ -57,7 +57,7 @@ export function askUser(
   if (typeof heard === "string") return user.reply(heard, options);
   if (heard === null || heard === undefined) return user.open({ ...options, ...where });
   if (user.observe !== undefined) return user.observe(heard, options);
-  return Promise.reject(new TypeError("Cannot show a user what its calls were answered: it has no observe()."));
+  return Promise.reject(new TypeError("Cannot show a user the results of its calls: it has no observe()."));
 }
 
 /**
@@ -73,7 +73,7 @@ export function orderedUser(name: string, answer: Answer, state: "new" | "open" 
       heard === null ? ["open", "new"] : [typeof heard === "string" ? "reply" : "observe", "open"];
     if (current !== expected) {
       throw new Error(
-        `Cannot call ${call}() of user "${name}": its conversation is "${current}", "${expected}" is expected; ` +
+        `Cannot call ${call}() of user "${name}": its conversation is "${current}", expected "${expected}"; ` +
           "open() comes once and first, one call at a time, and each episode has a user of its own.",
       );
     }
@@ -101,7 +101,7 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly PastLine[]):
       if (again.type === line.type && again.text === line.text && isSameValue(again.calls, line.calls)) continue;
       throw userFailure(
         "replay-mismatch",
-        `Cannot resume the conversation of the user: line ${index} is ${JSON.stringify(again.text)}, it has said ` +
+        `Cannot resume the conversation of the user: line ${index} is now ${JSON.stringify(again.text)}, but it was ` +
           `${JSON.stringify(line.text)}; the task, the seed and the user must be those that it began with.`,
       );
     }
@@ -132,7 +132,7 @@ export function readRaw(reply: string): string {
 const emptyReply = (reply: string) =>
   userFailure(
     "empty-reply",
-    `Cannot take the user model's reply as a line: it is ${reply.trim() === "" ? "empty" : "nothing but reasoning"}, text is expected; allow it more tokens, or choose another model.`,
+    `Cannot take the user model's reply as a line: it is ${reply.trim() === "" ? "empty" : "nothing but reasoning"}, expected text; allow more tokens, or choose another model.`,
     reply === "" ? null : JSON.stringify(reply.slice(0, 300)),
   );
 

@@ -38,7 +38,7 @@ const help = `Answer as the user. /quit, ${stopMarker} or the end of input hangs
 export function humanUser(options: HumanUserOptions = {}): UserSource {
   if (options.input === undefined && !process.stdin.isTTY) {
     throw new ConfigurationError(
-      'Cannot let a person play the user: stdin is no terminal; run in a terminal, or choose another user ("llm", "agenda").',
+      'Cannot use user "human": stdin is not a terminal; run in a terminal, or choose another user ("llm", "agenda").',
     );
   }
   const output = options.output ?? process.stderr;

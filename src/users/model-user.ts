@@ -115,6 +115,6 @@ function instructionOf(task: Task, name: string): string {
   if (task.instruction !== null) return task.instruction;
   throw new ConfigurationError(
     `Cannot run task "${task.id}" as user "${name}": the task has no instruction in prose; ` +
-      'choose a user that needs none, such as "agenda", "scripted" or "human".',
+      'choose a user that does not need one, such as "agenda", "scripted" or "human".',
   );
 }

@@ -183,7 +183,7 @@ function mismatch(
     exchange === undefined ? "the conversation was over" : `the agent said ${JSON.stringify(exchange.utterance)}`;
   return userFailure(
     "replay-mismatch",
-    `Cannot replay ${where}: the agent says ${JSON.stringify(heard)}, in the recording ${recorded}; record the conversation again.`,
+    `Cannot replay ${where}: the agent said ${JSON.stringify(heard)}, but in the recording ${recorded}; record the conversation again.`,
   );
 }
 

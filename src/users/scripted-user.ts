@@ -36,7 +36,7 @@ export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
     const step = steps[played];
     if (step === undefined) {
       const call = utterance === null ? "open()" : `reply ${heard.length} (${shownHeard(utterance)})`;
-      const message = `Cannot answer ${call} as user "scripted": all ${steps.length} lines are said; give it one more line.`;
+      const message = `Cannot answer ${call} as user "scripted": all ${steps.length} lines have been used; add one more line.`;
       unexpected.push(message);
       throw new Error(message);
     }

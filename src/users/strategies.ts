@@ -96,10 +96,7 @@ function readReact(reply: string): string {
   const parts = reply.split(/^[ \t*#]*User Response:[ \t*]*/m);
   const line = parts[1]?.trim() ?? "";
   if (parts.length === 2 && line !== "") return line;
-  throw malformedReact(
-    reply,
-    `it has ${parts.length - 1} headings "User Response:", one with text below it is expected`,
-  );
+  throw malformedReact(reply, `it has ${parts.length - 1} headings "User Response:", expected one with text below it`);
 }
 
 function readReactAsUpstream(reply: string): string {
@@ -108,7 +105,7 @@ function readReactAsUpstream(reply: string): string {
     const parts = reply.split(heading);
     if (parts.length === 2) return pythonStrip(parts[1] ?? "");
     if (parts.length > 2) {
-      const problem = `it has ${parts.length - 1} headings "${heading}", one is expected`;
+      const problem = `it has ${parts.length - 1} headings "${heading}", expected one`;
       throw malformedReact(reply, problem, "ValueError: too many values to unpack (expected 2)");
     }
   }
@@ -195,7 +192,7 @@ function readBetterAsUpstream(reply: string): string {
   const parts = reply.split("Response:");
   if (parts.length === 2) return pythonStrip(parts[1] ?? "");
   const cause = `ValueError: ${parts.length === 1 ? "not enough" : "too many"} values to unpack (expected 2${parts.length === 1 ? ", got 1" : ""})`;
-  throw malformedReflection(`it has ${parts.length - 1} headings "Response:", one is expected`, cause);
+  throw malformedReflection(`it has ${parts.length - 1} headings "Response:", expected one`, cause);
 }
 
 function malformedReflection(problem: string, cause: string): AttributedError {

@@ -31,7 +31,7 @@ export async function answer(path: string, parts: ViewerParts): Promise<Answer> 
   const query = url.searchParams;
   const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
   if (handler === undefined)
-    return { status: 404, body: JSON.stringify({ error: `Cannot answer: there is no "${name.slice(0, 40)}".` }) };
+    return { status: 404, body: JSON.stringify({ error: `Cannot answer: there is no route "${name.slice(0, 40)}".` }) };
   const body = await handler(query, parts);
   return { status: 200, body: Buffer.isBuffer(body) || typeof body === "string" ? body : JSON.stringify(body) };
 }
@@ -90,7 +90,7 @@ export function runOf(query: URLSearchParams, { runs }: ViewerParts): RunView {
   const run = runs[Number(query.get("run") ?? "0")];
   if (run !== undefined) return run;
   throw new ConfigurationError(
-    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are shown, counted from 0.`,
+    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are open; give an index from 0.`,
   );
 }
 

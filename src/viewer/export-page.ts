@@ -53,10 +53,10 @@ async function keepFilter(run: RunView, where: string | undefined, { answers, ke
   await run.readAll();
   const page = await run.rows({ ...(where === undefined ? {} : { where }), from: 0, count: mostEpisodes });
   if (page.matched === 0)
-    throw new ConfigurationError("Cannot export: no episode fits --where; give another expression.");
+    throw new ConfigurationError("Cannot export: no episode matches --where; give another expression.");
   if (page.matched > mostEpisodes) {
     throw new ConfigurationError(
-      `Cannot export ${page.matched} episodes into one file: ${mostEpisodes} are the most; choose some with --where, or one with --episode.`,
+      `Cannot export ${page.matched} episodes into one file: the limit is ${mostEpisodes}; choose some with --where, or one with --episode.`,
     );
   }
   await keep(apiPath("summary", { run: run.index }));
@@ -97,7 +97,7 @@ async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep 
     bytes += episode.length + (trainer?.rows.reduce((sum, { logprobs }) => sum + logprobs.length, 0) ?? 0);
     if (bytes > mostBytes) {
       throw new ConfigurationError(
-        `Cannot export so much into one file: over ${mostBytes / 1e6} MB; choose fewer episodes with --where.`,
+        `Cannot export into one file: it would exceed ${mostBytes / 1e6} MB; choose fewer episodes with --where.`,
       );
     }
     const facts = {

@@ -25,14 +25,14 @@ export async function serveViewer(parts: ViewerParts, { host, port, token }: Vie
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const { method = "GET", url = "/" } = incoming;
     const address = requestAddress(url);
-    if (address === null) return refuse(outgoing, 400, "Cannot serve the request: its target is not an address.");
+    if (address === null) return refuse(outgoing, 400, "Cannot serve the request: its target is not a valid URL.");
     const { pathname, search: query, searchParams } = address;
     if (method !== "GET" && method !== "HEAD") return refuse(outgoing, 405, "Cannot do that: the viewer only reads.");
     if (token !== null && !isToken(incoming, searchParams, token)) {
       return refuse(
         outgoing,
         403,
-        "Cannot serve the request: its token is missing or another one; use the address that the viewer printed.",
+        "Cannot serve the request: its token is missing or wrong; use the address that the viewer printed.",
       );
     }
     if (pathname === "/") return void outgoing.writeHead(200, page.headers).end(method === "HEAD" ? "" : page.html);

@@ -55,7 +55,7 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
     hasTokenizer: false,
     rows: () => Promise.resolve([]),
     close: () => Promise.resolve(),
-    line: () => Promise.reject(new ConfigurationError("Cannot show an episode: a training stores none.")),
+    line: () => Promise.reject(new ConfigurationError("Cannot show an episode: a training run stores none.")),
     filter: async function* () {},
     search: async function* () {},
     refresh: async () => {
@@ -137,7 +137,7 @@ function signsOf(
         : `, gain ${points(low)} to ${points(high)}`;
     const level =
       typeof high === "number" && high < 0 ? "bad" : typeof low === "number" && low > 0 ? "good" : "warning";
-    const open = level === "warning" ? "; the interval holds 0, so nothing is shown yet" : "";
+    const open = level === "warning" ? "; the interval includes 0, so no change is shown yet" : "";
     say(level, `Held-out tasks: ${percent(all["before"])} before, ${percent(all["after"])} after${interval}${open}.`);
   }
   const pass = ends(steps, "pass_rate");
@@ -192,6 +192,6 @@ function verdictOf(steps: readonly TrainingPoint[], signs: readonly Sign[]): Tra
   const warnings = signs.filter(({ level }) => level === "warning");
   const good = signs.find(({ level }) => level === "good");
   if (warnings.length > 0)
-    return { level: "warning", text: `Healthy so far after ${made}, with a doubt. ${warnings[0]!.text}` };
+    return { level: "warning", text: `Healthy so far after ${made}, with one warning. ${warnings[0]!.text}` };
   return { level: "good", text: `Healthy after ${made}. ${good?.text ?? ""}` };
 }

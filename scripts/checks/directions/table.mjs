@@ -73,7 +73,7 @@ export const modules = {
   "engines/embedded": { imports: ["core", "lib", "parts", "learner/model", "engines"], entries: ["open.ts"] },
   // node-llama-cpp is an optional peer, so it is named at run time.
   "engines/llama-cpp": {
-    imports: ["core", "lib", "parts", "engines"],
+    imports: ["core", "lib", "parts", "engines", "tokenizers"],
     entries: ["options.ts", "open.ts"],
     loads: "engines/llama-cpp/llama-library.ts",
   },

@@ -122,6 +122,8 @@ function notesOf({ baseline, other, byId, unmatched, passRate, reward }: Compari
   return [
     ...(left.length > 0 ? [`not compared: ${left.join(", ")}`] : []),
     ...(byId > 0 ? [`${formatCount(byId)} tasks are matched by id: a run does not record their content`] : []),
-    ...(isApproximate ? ["p is from random signs: there are too many different rewards to enumerate"] : []),
+    ...(isApproximate
+      ? ["p is estimated from random signs, because there are too many different rewards to enumerate"]
+      : []),
   ].map((line) => `  ${visibleLine(line)}`);
 }

@@ -53,7 +53,7 @@ async function printScript(
   const script = Object.hasOwn(shells, shell) ? shells[shell] : undefined;
   if (script === undefined) {
     throw new ConfigurationError(
-      `Cannot complete in "${shell}": there is no script for it; ${remedyFor(shell, Object.keys(shells))}`,
+      `Cannot complete in "${shell}": there is no script for that shell; ${remedyFor(shell, Object.keys(shells))}`,
     );
   }
   stdout.write(script((await loadCommands()).map(completed)));

@@ -103,7 +103,7 @@ type ExportFlags = Omit<ExportRunOptions, "runs" | "output"> & {
 
 /** Other commands name this flag --out. */
 function outputOf(output: string | undefined, out: string | undefined): string {
-  if (output !== undefined && out !== undefined) throw new ConfigurationError("Cannot use --out with --output: both name the file; give one."); // prettier-ignore
+  if (output !== undefined && out !== undefined) throw new ConfigurationError("Cannot use --out with --output: both name the file; give only one."); // prettier-ignore
   const file = output ?? out;
   if (file === undefined) throw new ConfigurationError("Cannot export: no file is named; give --output <file>.");
   return file;

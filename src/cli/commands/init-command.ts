@@ -40,7 +40,9 @@ async function init(
 ): Promise<number> {
   const { cwd, stdout } = context;
   if (what !== "environment") {
-    throw new ConfigurationError(`Cannot make "${what}": there is environment; write "init environment <name>".`);
+    throw new ConfigurationError(
+      `Cannot create "${what}": only "environment" is available; write "init environment <name>".`,
+    );
   }
   const { folder, files, package: found } = await initEnvironment({ ...options, cwd });
   const shown = relative(cwd, folder) || ".";

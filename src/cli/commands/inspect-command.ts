@@ -113,11 +113,11 @@ async function inspectForeign(
   const file = await openForeignFile(path, folder);
   if (file === null) return false;
   if (flags.tokens === true) {
-    throw new ConfigurationError(`Cannot show tokens of "${folder}": a file of ${file.format} names no tokenizer; leave --tokens out.`); // prettier-ignore
+    throw new ConfigurationError(`Cannot show tokens of "${folder}": a file of ${file.format} names no tokenizer; remove --tokens.`); // prettier-ignore
   }
   const keep = flags.outcome === undefined ? () => true : foreignFilters[flags.outcome];
   if (keep === undefined) {
-    throw new ConfigurationError(`Cannot list episodes of "${folder}" with outcome "${flags.outcome}": other tools record none; use passed or failing.`); // prettier-ignore
+    throw new ConfigurationError(`Cannot list episodes of "${folder}" with outcome "${flags.outcome}": other tools record no outcomes; use passed or failing.`); // prettier-ignore
   }
   const rows: [number, ForeignEpisode][] = [];
   let number = 0;

@@ -55,7 +55,7 @@ async function prepare(benchmark: string, { from, to, json }: PrepareFlags, cont
   const load = benchmarks.get(benchmark);
   if (load === undefined) {
     throw new ConfigurationError(
-      `Cannot prepare "${benchmark}": there are ${[...benchmarks.keys()].join(" and ")}; write "prepare tau-bench".${meant(benchmark, [...benchmarks.keys()])}`,
+      `Cannot prepare "${benchmark}": expected ${[...benchmarks.keys()].join(" or ")}; write "prepare tau-bench".${meant(benchmark, [...benchmarks.keys()])}`,
     );
   }
   if (to === undefined) {

@@ -48,7 +48,9 @@ async function run(flags: WorkOptions, context: CliContext): Promise<number> {
     onNotice(`${formatCount(done)} episodes done, ${held} of ${capacity} running.`);
   };
   const silence = sayWhenInterrupted(drain, () =>
-    onNotice("Draining: no further jobs are taken, running episodes may finish. Ctrl-C again gives them back now."),
+    onNotice(
+      "Draining: no further jobs are taken, running episodes may finish. Ctrl-C again returns them to the queue now.",
+    ),
   );
   const { name, done } = await work({ ...flags, cwd, variables: env, drain, signal: cancel, onNotice, onProgress });
   silence();

@@ -100,11 +100,11 @@ function changeText(change: HistoryChange): string {
     case "drops-thinking":
       return "drops the thinking";
     case "think-block":
-      return "other think block";
+      return "different think block";
     case "white-space":
-      return "other white space";
+      return "different white space";
     case "answer-end":
-      return "ends it otherwise";
+      return "ends it differently";
     case "rewrites-call":
       return "rewrites the call";
     case "drops-message":
@@ -143,7 +143,7 @@ function listed(title: string, sentences: readonly string[], colour: (text: stri
 }
 
 function verdict({ renderer, isAppendOnly, problems }: TemplateAudit, colours: Colours): string {
-  if (renderer === null) return colours.red("No renderer can be made of this template: a rollout refuses it.");
+  if (renderer === null) return colours.red("No renderer can be made of this template: a rollout would refuse it.");
   const history = isAppendOnly
     ? "Append-only: each turn costs its new tokens and reads as the template writes it."
     : renderer.historyPolicy === "branch"

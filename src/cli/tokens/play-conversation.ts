@@ -55,7 +55,7 @@ class Player {
     const first = firstAnswer(messages);
     const opening = messages.slice(0, first);
     if (!opening.some(({ role }) => role === "user")) {
-      throw new ConfigurationError("Cannot render the conversation: it has no user message; give at least one.");
+      throw new ConfigurationError("Cannot render the conversation: it has no user message; add at least one.");
     }
     this.#generationPrompt = this.#tokenizer.encode(this.#frame(opening).generationPrompt);
     const prompt = renderer.renderPrompt(opening, this.#conversation.tools);
@@ -139,7 +139,7 @@ class Player {
       return written;
     }
     throw new ConfigurationError(
-      `Cannot render message ${place}: the template does not write its parts behind the prompt; give the answer as the model ` +
+      `Cannot render message ${place}: the template does not write its parts after the prompt; give the answer as the model ` +
         'would sample it, all of it in "content".',
     );
   }

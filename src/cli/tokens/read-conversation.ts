@@ -25,7 +25,7 @@ export async function readConversation(
   const chosen = values.length === 1 ? values[0] : values[(line ?? 1) - 1];
   if (line !== null && (areMessages || line > values.length)) {
     const state = areMessages ? "its lines are messages of one conversation" : `it has ${values.length}`;
-    throw new ConfigurationError(`Cannot take line ${line} of "${file}": ${state}; correct --line.`);
+    throw new ConfigurationError(`Cannot read line ${line} of "${file}": ${state}; correct --line.`);
   }
   return conversationOf(areMessages ? [...values] : (chosen ?? null), { file, path: "the file" });
 }
@@ -39,7 +39,7 @@ function parseAll(text: string, file: string): readonly JsonValue[] {
     const value = tryParse(line);
     if (value !== undefined) return value;
     throw new ConfigurationError(
-      `Cannot read "${file}" as JSON or JSON lines: line ${index + 1} is neither (it begins ${JSON.stringify(line.slice(0, 24))}).`,
+      `Cannot read "${file}" as JSON or JSON lines: line ${index + 1} is not JSON (it begins ${JSON.stringify(line.slice(0, 24))}).`,
     );
   });
 }
@@ -109,7 +109,7 @@ function messageOf(value: JsonValue, place: Place, names: Map<string, string>): 
 function textOf(content: JsonValue, place: Place): string {
   if (content === null) return "";
   if (typeof content === "string") return content;
-  if (!Array.isArray(content)) throw misfit(place, 'a text or a list of text parts as "content"');
+  if (!Array.isArray(content)) throw misfit(place, 'a string or a list of text parts as "content"');
   return content
     .map((part) => {
       const text = part instanceof Map && part.get("type") === "text" ? part.get("text") : undefined;

@@ -8,6 +8,6 @@ import { loadEmbeddedEngine } from "./embedded-engine.ts";
 export async function openEngine({ model: { folder } }: EngineContext<unknown>): Promise<OpenedEngine> {
   if (folder !== null) return { engine: await loadEmbeddedEngine(folder), weightVersion: null };
   throw new ConfigurationError(
-    'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
+    'Cannot run the embedded engine: "readable" names a tokenizer without a model; remove --model, or name a model folder.',
   );
 }

@@ -89,7 +89,7 @@ export function readRoutedExperts({ value }: ParsedReply, context: FailureContex
   const bytes = Buffer.from(text, "base64");
   // Buffer skips characters that are not base64.
   if (bytes.toString("base64") !== text) {
-    throw badReply(context, "meta_info.routed_experts is no base64", { retryable: false });
+    throw badReply(context, "meta_info.routed_experts is not base64", { retryable: false });
   }
   return bytes;
 }
@@ -208,7 +208,7 @@ class Growing {
    */
   take(frame: unknown, count: unknown, place: number): void {
     if (frame === undefined || frame === null) return;
-    if (!Array.isArray(frame)) throw badReply(this.#context, `${this.#name} of frame ${place} is no list`);
+    if (!Array.isArray(frame)) throw badReply(this.#context, `${this.#name} of frame ${place} is not a list`);
     this.items ??= [];
     const next = addedBy(frame, this.items, count);
     if (next === null) throw badReply(this.#context, `${this.#name} of frame ${place} does not continue the last`);

@@ -56,7 +56,7 @@ export function readReply(
     });
   }
   const choice = asFields(choices[0]);
-  if (choice === null) throw badReply(context, "its choice is no object");
+  if (choice === null) throw badReply(context, "choices[0] is not an object");
   const reason = readReason(choice["finish_reason"], context);
   const sampled = readTokens(choice, context);
   checkPrompt(choice, expected, context);
@@ -69,7 +69,7 @@ export function readReply(
     cachedTokens: asFields(usage?.["prompt_tokens_details"])?.["cached_tokens"],
     weightVersion: readWeightVersion(body["weight_version"], context) ?? version,
     weightVersions: choice["weight_versions"],
-    truncationRemedy: "leave truncate_prompt_tokens out of sampling.extra",
+    truncationRemedy: "remove truncate_prompt_tokens from sampling.extra",
   };
   return readSampledReply(claims, expected, context);
 }
@@ -114,7 +114,7 @@ function checkPrompt(choice: Fields, expected: ExpectedReply, context: FailureCo
   const ids = readTokenIds(echoed, "prompt_token_ids", context);
   const promptIds = expected.prompt.view();
   const isOurs = ids.length === promptIds.length && ids.every((id, index) => id === promptIds[index]);
-  if (!isOurs) throw badReply(context, "it continues another prompt than was sent", { retryable: false });
+  if (!isOurs) throw badReply(context, "it continues a different prompt than the one sent", { retryable: false });
 }
 
 function readTokens(choice: Fields, context: FailureContext): ReturnType<typeof joinTokens> {
@@ -245,7 +245,7 @@ export class ChoiceFold extends StreamFold {
   #takeChoice(value: unknown): void {
     const context = this.context;
     const choice = asFields(value);
-    if (choice === null) throw badReply(context, `the choice of frame ${this.frames} is no object`);
+    if (choice === null) throw badReply(context, `the choice of frame ${this.frames} is not an object`);
     if ((choice["index"] ?? 0) !== 0) {
       throw badReply(context, "it has several choices", {
         retryable: false,
@@ -258,7 +258,7 @@ export class ChoiceFold extends StreamFold {
     const { token_ids: ids, logprobs, ...rest } = choice;
     for (const [name, field] of Object.entries(rest)) if (field !== null) this.#choice[name] = field;
     if ((ids ?? null) !== null) {
-      if (!Array.isArray(ids)) throw badReply(context, `token_ids of frame ${this.frames} is no list`);
+      if (!Array.isArray(ids)) throw badReply(context, `token_ids of frame ${this.frames} is not a list`);
       this.#ids = push(this.#ids, ids);
       // An invalid id refuses the whole reply later. Ids that occur only as text, as before 0.10.2,
       // are also read with the whole reply.
@@ -269,12 +269,12 @@ export class ChoiceFold extends StreamFold {
 
   #takeLogprobs(value: unknown): void {
     const fields = asFields(value);
-    if (fields === null) throw badReply(this.context, `logprobs of frame ${this.frames} is no object`);
+    if (fields === null) throw badReply(this.context, `logprobs of frame ${this.frames} is not an object`);
     this.#logprobs ??= {};
     for (const name of ["content", "tokens", "token_logprobs"]) {
       const list = fields[name] ?? null;
       if (list === null) continue;
-      if (!Array.isArray(list)) throw badReply(this.context, `logprobs.${name} of frame ${this.frames} is no list`);
+      if (!Array.isArray(list)) throw badReply(this.context, `logprobs.${name} of frame ${this.frames} is not a list`);
       this.#logprobs[name] = push(this.#logprobs[name] ?? null, list);
     }
   }

@@ -80,7 +80,7 @@ export abstract class VllmControl extends ServerEngine {
       throw engineFailure(this.server.context("pause", "/pause"), {
         code: "bad-request",
         retryable: false,
-        state: 'vLLM has no mode "retract", which computes the cache of held requests again',
+        state: 'vLLM has no mode "retract", which recomputes the cache of paused requests',
         remedy: 'use "abort" or "in-place"',
       });
     }

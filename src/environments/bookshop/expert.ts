@@ -42,7 +42,7 @@ export function expertAction(prompt: string, options: ExpertOptions = {}): Exper
   const { noise = 0, habit = 0, habitSeed = 0, seed = 0 } = options;
   for (const [name, share] of [["noise", noise] as const, ["habit", habit] as const]) {
     if (share >= 0 && share <= 1) continue;
-    throw new RangeError(`Cannot run the expert: ${name} is ${share}, a number from 0 to 1 is expected.`);
+    throw new RangeError(`Cannot run the expert: ${name} is ${share}, expected a number from 0 to 1.`);
   }
   const lines = readConversation(prompt);
   const first = lines.find((line) => line.role === "till");

@@ -62,13 +62,13 @@ function scenarioOf({ id, contentHash }: Task): Scenario {
   const drawn = drawnSplit(split);
   if (drawn === null || number >= cycles[drawn.law] * cycleLength) {
     throw new ConfigurationError(
-      `Cannot open task "${id}" in environment "bookshop": its tasks are called like "bookshop:train:17".`,
+      `Cannot open task "${id}" in environment "bookshop": its task ids look like "bookshop:train:17".`,
     );
   }
   const scenario = createScenario(drawn, number);
   if (scenario.contentHash !== contentHash) {
     throw new ConfigurationError(
-      `Cannot open task "${id}": its content hash is ${contentHash}, version ${worldVersion} of the bookshop makes ` +
+      `Cannot open task "${id}": its content hash is ${contentHash}, but version ${worldVersion} of the bookshop gives ` +
         `${scenario.contentHash}; use the version of the package that made the task.`,
     );
   }

@@ -20,12 +20,12 @@ export function requireData(env: string, data: string | null): string {
   if (data === null) {
     throw new ConfigurationError(
       `Cannot open "${env}": its tasks and tables are not part of this package; give --data <folder>, a ` +
-        `checkout of upstream's repository, or what "npx trainable-agents prepare ${benchmark} --to <folder>" made of one.`,
+        `checkout of upstream's repository, or to a folder made with "npx trainable-agents prepare ${benchmark} --to <folder>".`,
     );
   }
   if (existsSync(data)) return data;
   throw new ConfigurationError(
-    `Cannot open "${env}": there is no folder "${data}"; correct --data, or make one with: npx trainable-agents ` +
+    `Cannot open "${env}": there is no folder "${data}"; correct --data, or create it with: npx trainable-agents ` +
       `prepare ${benchmark} --to <folder>`,
   );
 }

@@ -141,12 +141,15 @@ function explain(error: unknown, { folder, title }: Target): unknown {
   const code = codeOf(error);
   if (error instanceof ConfigurationError || code === null) return error;
   const isTaken = code === "ENOTEMPTY" || code === "EEXIST";
-  return cannotWrite({ folder, title }, isTaken ? "another process has written to it meanwhile" : messageOf(error));
+  return cannotWrite(
+    { folder, title },
+    isTaken ? "another process has written to it in the meantime" : messageOf(error),
+  );
 }
 
 const cannotWrite = ({ folder, title }: Target, problem: string): ConfigurationError =>
   new ConfigurationError(
-    `Cannot prepare ${title} in "${folder}": ${problem}, a new or empty folder is expected; name another with --to <folder>.`,
+    `Cannot prepare ${title} in "${folder}": ${problem}, expected a new or empty folder; name another with --to <folder>.`,
   );
 
 // Reads files of an upstream checkout as data. Others wrote this content, so links out of the
@@ -196,7 +199,7 @@ export async function readCheckoutFileIfAny(folder: string, path: string, remedy
     // The byte order mark is kept, so that a copy has the same bytes.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
-    throw refuse("its bytes are no UTF-8", error);
+    throw refuse("it is not valid UTF-8", error);
   }
 }
 
@@ -276,7 +279,7 @@ function explainClone(error: unknown, { title, url, commit, git }: Upstream): Co
   const said = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
   const reason = said.trim().split("\n").slice(-3).join(" ").slice(-400);
   return new ConfigurationError(
-    `${beginning} git gave up (${reason || "it said nothing"}); check the network, or ${remedy}.`,
+    `${beginning} git gave up (${reason || "no error output"}); check the network, or ${remedy}.`,
     { cause: error },
   );
 }

@@ -272,7 +272,7 @@ function readBraces(source: PythonSource, from: number, to: number, isRaw: boole
   return source.text.slice(from, to).replace(pattern, (found, offset: number) => {
     // The parser takes this brace as escaped, but Python takes it as the start of a replacement
     // field.
-    if (found === "\\{") throw problemAt(source, from + offset, "a backslash stands before a replacement");
+    if (found === "\\{") throw problemAt(source, from + offset, "a backslash precedes a replacement");
     if (found.startsWith("\\")) return found;
     if (found.length === 2) return found[0]!;
     throw problemAt(source, from + offset, `a single "${found}" stands in a format string`);

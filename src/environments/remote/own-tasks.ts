@@ -39,7 +39,7 @@ export async function readOwnTasks(
     }
     tasks.set(split, found);
   }
-  if (tasks.size === 0) throw remoteFault("remote-invalid", `Cannot read ${where}: it serves no split.`);
+  if (tasks.size === 0) throw remoteFault("remote-invalid", `Cannot read ${where}: it serves no splits.`);
   const answers = (...names: readonly string[]): "environment" | "loop" =>
     names.some((field) => about.get(field) === "environment") ? "environment" : "loop";
   const sizes = Object.fromEntries([...tasks].map(([split, { length }]) => [split, length]));

@@ -124,7 +124,7 @@ async function bounded<T>(what: string, bound: Bound, action: (signal: AbortSign
 function faultOf(error: unknown, what: string): AttributedError {
   if (error instanceof AttributedError) return error;
   if (error instanceof DeadlineError) {
-    const message = `Cannot ${what}: nothing came within ${error.timeoutMs} ms; raise the time limit, or see why the server takes so long.`;
+    const message = `Cannot ${what}: no reply within ${error.timeoutMs} ms; raise the time limit, or find out why the server takes so long.`;
     return remoteFault("remote-timeout", message, { cause: error });
   }
   return remoteFault("remote-error", `Cannot ${what}: ${messageOf(error)}`, { cause: error });
@@ -255,13 +255,13 @@ function checkSize({ tools, guidelines, opening }: RemoteSession, { maxTools, ma
   if (tools.length > maxTools) {
     throw remoteFault(
       "remote-invalid",
-      `Cannot use ${tools.length} tools of a session: at most ${maxTools} are taken.`,
+      `Cannot use ${tools.length} tools of a session: at most ${maxTools} are allowed.`,
     );
   }
   const characters = (tool: Tool): number => dumpJson(tool.definition).length;
   const size = tools.reduce((sum, tool) => sum + characters(tool), guidelines.length + (opening ?? "").length);
   if (size <= maxCharacters) return;
-  const message = `Cannot use the tools and guidelines of a session: they have ${size} characters, at most ${maxCharacters} are taken.`;
+  const message = `Cannot use the tools and guidelines of a session: they have ${size} characters, expected at most ${maxCharacters}.`;
   throw remoteFault("remote-invalid", message);
 }
 
@@ -318,6 +318,6 @@ function remoteEnvironment(
 
 function checkResult(name: string, { text }: ToolResult, { maxCharacters }: RemoteLimits): void {
   if (typeof text !== "string" || text.length <= maxCharacters) return;
-  const message = `Cannot read the result of "${name}": it has ${text.length} characters, at most ${maxCharacters} are taken.`;
+  const message = `Cannot read the result of "${name}": it has ${text.length} characters, expected at most ${maxCharacters}.`;
   throw remoteFault("remote-invalid", message);
 }

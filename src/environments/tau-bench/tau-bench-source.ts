@@ -67,7 +67,7 @@ function open(data: DomainData, environment: string, task: Task): Environment {
   }
   if (found.task.contentHash !== task.contentHash) {
     throw new ConfigurationError(
-      `Cannot open task "${task.id}": it was made from other data than is loaded (content hash ${task.contentHash}, ` +
+      `Cannot open task "${task.id}": it was made from different data than the data loaded (content hash ${task.contentHash}, ` +
         `loaded ${found.task.contentHash}); load the folder it was made from.`,
     );
   }

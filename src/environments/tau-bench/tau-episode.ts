@@ -133,7 +133,9 @@ export class TauEpisode {
 
   #drawIndex(): number {
     if (this.#random === null) {
-      throw new Error("Cannot draw a task: the episode has no randomness; give an index, or the option random.");
+      throw new Error(
+        "Cannot draw a task: the episode has no source of randomness; give an index, or the option random.",
+      );
     }
     return this.#random.integer(this.#tasks.length + 1);
   }

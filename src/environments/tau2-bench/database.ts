@@ -36,7 +36,7 @@ export class SharedDatabase extends SharedTables {
 
   /** Throws a `PythonError` of type "ValidationError" for a value that the data model refuses. */
   static read(spec: DatabaseSpec, value: JsonValue): SharedDatabase {
-    if (!(value instanceof Map)) throw invalid(spec.name, "it is no object");
+    if (!(value instanceof Map)) throw invalid(spec.name, "it is not an object");
     for (const key of value.keys())
       if (!Object.hasOwn(spec.tables, key)) throw invalid(spec.name, `there is no ${key}`);
     const tables = new Map<string, Table>();
@@ -152,7 +152,7 @@ function readTable(name: string, spec: TableSpec, value: JsonValue | undefined):
   const table = new Map<string, JsonObject>();
   if (kind === "dict") {
     if (value === undefined && spec.canBeAbsent === true) return table;
-    if (!(value instanceof Map)) throw invalid(name, "it is no object");
+    if (!(value instanceof Map)) throw invalid(name, "it is not an object");
     for (const [id, record] of value) table.set(id, model.read(record, `${name}.${id}`));
     return table;
   }

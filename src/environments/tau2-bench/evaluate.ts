@@ -331,8 +331,8 @@ export function readVerdicts(answer: string): readonly Verdict[] {
     const place = `results[${at}]`;
     if (!isRecord(result)) throw new Error(`${place} is no object`);
     const { expectedOutcome: assertion, reasoning: reason, metExpectation: given } = result;
-    if (typeof assertion !== "string") throw new Error(`${place}.expectedOutcome is no string`);
-    if (typeof reason !== "string") throw new Error(`${place}.reasoning is no string`);
+    if (typeof assertion !== "string") throw new Error(`${place}.expectedOutcome is not a string`);
+    if (typeof reason !== "string") throw new Error(`${place}.reasoning is not a string`);
     const isMet = truths.get(typeof given === "string" ? given.toLowerCase() : given);
     if (isMet === undefined) throw new Error(`${place}.metExpectation is neither true nor false`);
     if ((known.get(assertion) ?? isMet) !== isMet) {

@@ -110,6 +110,6 @@ export async function loadTau2Data(options: { readonly domain: string; readonly 
   if (domain !== undefined) return loadDomainData(domain, options.folder);
   const what = options.domain.startsWith("banking_knowledge") ? "its knowledge base is not supported" : "there is none";
   throw new ConfigurationError(
-    `Cannot load tau2-bench/${options.domain}: ${what}; domains are ${tau2Domains.join(", ")}.`,
+    `Cannot load tau2-bench/${options.domain}: ${what}; use one of ${tau2Domains.join(", ")}.`,
   );
 }

@@ -23,7 +23,7 @@ export type Tau2Prompts = {
 
 /** Reads the texts by name; a string result names the fault of the file. */
 export function readTau2Prompts(value: JsonValue): Tau2Prompts | string {
-  if (!(value instanceof Map)) return "it is no object of texts";
+  if (!(value instanceof Map)) return "it is not an object of strings";
   const texts = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
   for (const name of Object.keys(texts) as (keyof Tau2Prompts)[]) {
     const text = value.get(name);

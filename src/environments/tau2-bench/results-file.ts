@@ -320,7 +320,7 @@ function readSimulation(item: JsonObject, name: string): ReadSimulation | string
     return typeof given === "number" && Number.isFinite(given) ? given : null;
   };
   if (typeof id !== "string") return '"id" is no string';
-  if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is no id';
+  if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is not an id';
   if (reason === undefined) return `"termination_reason" is none of ${terminationReasons.join(", ")}`;
   // A reward that is not finite counts as not given.
   const isUnscored = isNotFinite(reward?.get("reward"));
@@ -361,7 +361,7 @@ function parseObject(text: string, name: string): JsonObject {
     throw cannotRead(name, `it is not JSON (${error.pythonMessage})`);
   }
   if (value instanceof Map) return value;
-  throw cannotRead(name, "it is no object");
+  throw cannotRead(name, "it is not an object");
 }
 
 const cannotRead = (name: string, problem: string): ConfigurationError =>

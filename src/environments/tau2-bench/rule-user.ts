@@ -216,5 +216,5 @@ function sectionOf(scenario: string, heading: string): string | null {
 
 function requireTools(side: UserSide | null): void {
   if (side !== null && side.tools.length > 0) return;
-  throw new ConfigurationError('Cannot play user "rules": the environment gives it no tools; choose another user.');
+  throw new ConfigurationError('Cannot run user "rules": the environment gives it no tools; choose another user.');
 }

@@ -37,7 +37,7 @@ export function telecomExpertAction(
   { noise = 0, seed = 0 }: { readonly noise?: number; readonly seed?: number } = {},
 ): { readonly text: string; readonly probability: number } {
   if (!(noise >= 0 && noise <= 1)) {
-    throw new RangeError(`Cannot run the expert: noise is ${noise}, a number from 0 to 1 is expected.`);
+    throw new RangeError(`Cannot run the expert: noise is ${noise}, expected a number from 0 to 1.`);
   }
   const right = actionText(nextAction(readPrompt(prompt)));
   const random = createRandom(deriveSeed(seed, "expert", prompt));

@@ -152,7 +152,7 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
       case "assistant": {
         if (message.function_call !== undefined && message.function_call !== null) {
           const field = `messages.${index}.function_call`;
-          throw unsupported(`${field} is refused: it is the form before tools; send tool_calls`, field);
+          throw unsupported(`${field} is refused: it is the form that preceded tools; send tool_calls`, field);
         }
         const toolCalls = (message.tool_calls ?? []).map((call) => ({
           id: call.id ?? "",

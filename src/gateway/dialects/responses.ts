@@ -70,7 +70,7 @@ export const responsesDialect: Dialect = {
     const checked = checkFields("responses", raw);
     const body = readBody(bodySchema, raw);
     if (body.input === undefined || (Array.isArray(body.input) && body.input.length === 0)) {
-      const message = "Cannot read the request: input is missing or empty; send a text or at least one item.";
+      const message = "Cannot read the request: input is missing or empty; send a string or at least one item.";
       throw new GatewayError("invalid-request", message, { param: "input" });
     }
     const instructions: Message[] =
@@ -173,9 +173,13 @@ function referenced(id: string, items: SampledItems): Referenced {
   if (action !== null && kind === "rs") return { type: "reasoning", text: action.reasoning ?? "" };
   if (action !== null && kind === "msg") return { type: "content", text: action.content };
   if (call !== undefined && kind === "fc") return { type: "call", call };
-  throw new GatewayError("invalid-request", `Cannot find item "${id}": this session has not given it out.`, {
-    param: "input",
-  });
+  throw new GatewayError(
+    "invalid-request",
+    `Cannot find item "${id}": this session never returned it; send only ids from its responses.`,
+    {
+      param: "input",
+    },
+  );
 }
 
 /**

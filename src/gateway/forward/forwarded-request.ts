@@ -51,7 +51,7 @@ export function forwardedBody(format: WireFormat, text: string, changes: BodyCha
   const several = body.get("n") ?? 1;
   if (several !== 1) throw refusal("n is more than 1; one answer is recorded a call", "n");
   if (body.get("background") === true)
-    throw refusal("background responses are not kept; leave background out", "background");
+    throw refusal("background responses are not stored; remove background", "background");
   const { temperature, topP, maxNewTokens } = changes.sampling;
   const set = (name: string, value: unknown): void => void body.set(name, fromPlain(value));
   if (changes.model !== null) set("model", changes.model);

@@ -472,7 +472,7 @@ export class ForwardedSession implements ForwardingSession {
     if (model !== null) return model;
     throw new GatewayError(
       "unsupported",
-      "Cannot serve the request: this evaluation has no model (--engine none); call your own, or name one with --agent-model.",
+      "Cannot serve the request: this evaluation has no model (--engine none); call your own model, or name one with --agent-model.",
     );
   }
 

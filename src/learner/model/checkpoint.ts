@@ -70,7 +70,7 @@ function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, so
     if (tensor === undefined || tensor.shape.join() !== shape.join()) {
       const state = tensor === undefined ? "is missing" : `has the shape [${tensor.shape.join(", ")}]`;
       throw new ConfigurationError(
-        `Cannot read weights "${source}": tensor "${name}" ${state}, [${shape.join(", ")}] expected by config.json; ` +
+        `Cannot read weights "${source}": tensor "${name}" ${state}, but config.json expects [${shape.join(", ")}]; ` +
           "give the two files of one model.",
       );
     }
@@ -117,7 +117,7 @@ const bytesOf: Readonly<Record<string, number>> = { F32: 4, F16: 2, BF16: 2 };
  */
 export function readSafetensors(bytes: Uint8Array, source: string): Map<string, Tensor> {
   const refuse = (problem: string): ConfigurationError =>
-    new ConfigurationError(`Cannot read weights "${source}": ${problem}; give a model.safetensors file.`);
+    new ConfigurationError(`Cannot read weights "${source}": ${problem}; use a valid model.safetensors file.`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headerLength = bytes.byteLength < 8 ? Infinity : Number(view.getBigUint64(0, true));
   if (8 + headerLength > bytes.byteLength) throw refuse("its header is truncated");
@@ -137,7 +137,7 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
     const dtype = typeof entry["dtype"] === "string" ? entry["dtype"] : "none";
     const [shape, offsets] = [sizes(entry["shape"]), sizes(entry["data_offsets"])];
     const width = bytesOf[dtype];
-    if (width === undefined) throw refuse(`tensor "${name}" is of type ${dtype}, one of F32, F16, BF16 expected`);
+    if (width === undefined) throw refuse(`tensor "${name}" is of type ${dtype}, expected F32, F16 or BF16`);
     const count = shape?.reduce((product, length) => product * length, 1) ?? -1;
     const [start = -1, end = -1] = offsets ?? [];
     const from = 8 + headerLength + start;

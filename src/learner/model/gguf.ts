@@ -139,7 +139,7 @@ function ggufVocabulary(
   const { size, source } = options;
   if (model.type !== "BPE" || model.vocab === undefined || model.merges === undefined) {
     throw new ConfigurationError(
-      `Cannot export the tokenizer "${source}": its model is ${JSON.stringify(model.type) ?? "missing"}, "BPE" expected.`,
+      `Cannot export the tokenizer "${source}": its model is ${JSON.stringify(model.type) ?? "missing"}, expected "BPE".`,
     );
   }
   const tokens = Array.from({ length: size }, (_, id) => `<unused_${id}>`);

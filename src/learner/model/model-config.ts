@@ -59,7 +59,7 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
     const { rope_theta: theta, rope_type: kind = "default" } = {
       ...(fields["rope_parameters"] as object | undefined),
     } as Readonly<Record<string, unknown>>;
-    if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, "default" expected`);
+    if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, expected "default"`);
     fields["rope_theta"] = theta;
   }
   const config: Partial<Record<keyof ModelConfig, number>> = {};
@@ -67,7 +67,7 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
     const value = fields[name];
     const found = JSON.stringify(value) ?? "missing";
     if ("only" in field && (value ?? field.only) !== field.only) {
-      throw refuse(`${name} is ${found}, ${JSON.stringify(field.only)} expected`);
+      throw refuse(`${name} is ${found}, expected ${JSON.stringify(field.only)}`);
     }
     if (!("ours" in field)) continue;
     if (!(typeof value === "number" && value > 0)) throw refuse(`${name} is ${found}, a positive number expected`);
@@ -85,14 +85,14 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
 export function shapeProblem(config: ModelConfig): string | null {
   for (const [name, value] of Object.entries(config)) {
     const isWhole = name === "ropeTheta" || name === "normEpsilon" || Number.isInteger(value);
-    if (!(value > 0 && isWhole)) return `${name} is ${value}, a positive integer expected`;
+    if (!(value > 0 && isWhole)) return `${name} is ${value}, expected a positive integer`;
     const most = largest[name];
-    if (most !== undefined && value > most) return `${name} is ${value}, at most ${most} expected`;
+    if (most !== undefined && value > most) return `${name} is ${value}, expected at most ${most}`;
   }
   const multiples = { vocabularySize: 8, hiddenSize: 8, feedForwardSize: 8, headSize: 16 } as const;
   for (const [name, factor] of Object.entries(multiples)) {
     const value = config[name as keyof typeof multiples];
-    if (value % factor !== 0) return `${name} is ${value}, a multiple of ${factor} expected`;
+    if (value % factor !== 0) return `${name} is ${value}, expected a multiple of ${factor}`;
   }
   if (config.heads % config.keyValueHeads !== 0) {
     return `${config.heads} heads cannot share ${config.keyValueHeads} heads of keys and values evenly`;

@@ -109,7 +109,7 @@ export function packSequences(
   const { prefixLength = 0 } = options;
   const lengths = sequences.map(({ tokens }) => tokens.length - prefixLength);
   if (lengths.some((length) => length < 1)) {
-    throw new RangeError(`Cannot pack a batch: a sequence has no token beyond the shared prefix of ${prefixLength}.`);
+    throw new RangeError(`Cannot pack a batch: a sequence has no tokens beyond the shared prefix of ${prefixLength}.`);
   }
   const total = lengths.reduce((sum, length) => sum + length, prefixLength);
   const allTokens = new Uint32Array(total);
@@ -125,7 +125,7 @@ export function packSequences(
     }
     for (const place of Array.from(targets)) {
       if (!(place >= 1 && place < tokens.length)) {
-        throw new RangeError(`Cannot pack a batch: target ${place} lies outside 1 to ${tokens.length - 1}.`);
+        throw new RangeError(`Cannot pack a batch: target ${place} is outside 1 to ${tokens.length - 1}.`);
       }
       rows.push(place > prefixLength ? start + place - 1 : place - 1);
       requested.push(tokens[place]!);

@@ -69,7 +69,7 @@ export class TrainingModel {
     const { config, weights, maxTokens, maxTargets } = options;
     const layout = parameterLayout(config);
     if (weights.length !== layout.size) {
-      throw new RangeError(`Cannot make a model: ${weights.length} weights are given, ${layout.size} expected.`);
+      throw new RangeError(`Cannot create a model: ${weights.length} weights are given, expected ${layout.size}.`);
     }
     const { kernels, memory } = instantiateKernels((options.kernels ?? loadKernels()).module);
     const arena = new Arena(memory);
@@ -178,9 +178,9 @@ export class TrainingModel {
     const [tokens, targets] = [batch.tokens.length, batch.targets.length];
     const longest = batch.prefixLength + Math.max(0, ...batch.lengths);
     const problems: readonly (readonly [boolean, string])[] = [
-      [tokens > maxTokens, `it has ${tokens} tokens, ${maxTokens} at most`],
-      [targets > maxTargets, `it has ${targets} targets, ${maxTargets} at most`],
-      [longest > contextLength, `a sequence has ${longest} tokens, ${contextLength} at most`],
+      [tokens > maxTokens, `it has ${tokens} tokens, expected at most ${maxTokens}`],
+      [targets > maxTargets, `it has ${targets} targets, expected at most ${maxTargets}`],
+      [longest > contextLength, `a sequence has ${longest} tokens, expected at most ${contextLength}`],
       [
         batch.tokens.some((id) => id >= vocabularySize),
         `a token id is not below the vocabulary size of ${vocabularySize}`,

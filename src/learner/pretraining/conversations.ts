@@ -58,8 +58,8 @@ export function conversationDialogues(
       const dialogue = dialogueOf(conversation, renderer);
       if (dialogue.tokens.length <= contextLength) return dialogue;
       throw new ConfigurationError(
-        `Cannot clone conversation ${first + index}: it has ${dialogue.tokens.length} tokens, the model reads ${contextLength}; ` +
-          "shorten guidelines, tool results or the conversation.",
+        `Cannot clone conversation ${first + index}: it has ${dialogue.tokens.length} tokens, but the model reads ${contextLength}; ` +
+          "shorten the guidelines, the tool results or the conversation.",
       );
     });
 }

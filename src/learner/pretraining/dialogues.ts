@@ -86,7 +86,7 @@ export function expertDialogues(
   const dialogue = async (place: number): Promise<Dialogue> => {
     const episode = await runner.run(runner.task(split, place), seed + Math.floor(place / tasks));
     const [sample] = episodeSamples(episode).samples;
-    if (sample === undefined) throw new Error(`Cannot clone episode "${episode.id}": it gave no sample.`);
+    if (sample === undefined) throw new Error(`Cannot clone episode "${episode.id}": it has no sample.`);
     const { tokens, lossMask, logprobs } = sample;
     const targets: number[] = [];
     let isRight = true;

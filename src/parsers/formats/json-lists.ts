@@ -154,7 +154,7 @@ function readableList(text: string): Found | null {
   }
 }
 
-/** A list after the reasoning, in a block of several kinds, or alone. */
+/** A list after the reasoning, in a block of several kinds, or bare. */
 export const xlam = createToolCallParser({
   name: "xlam",
   markers: [],

@@ -77,7 +77,7 @@ function readField(name: string, field: JsonObject): TemplateField {
   const content = field.get("content") ?? "text";
   if (typeof content !== "string" || !contentParsers.has(content)) {
     throw new ResponseTemplateError(
-      `${where} has an unknown content; known are ${[...contentParsers.keys()].join(", ")}`,
+      `${where} has an unknown content; use one of ${[...contentParsers.keys()].join(", ")}`,
     );
   }
   const [open, close] = [readAnchor(field, "open", where), readAnchor(field, "close", where)];
@@ -89,7 +89,7 @@ function readField(name: string, field: JsonObject): TemplateField {
   const repeats = isTruthy(field.get("repeats") ?? false);
   if (join !== null && typeof join !== "string") throw new ResponseTemplateError(`"join" of ${where} is no string`);
   if (join !== null && !repeats) throw new ResponseTemplateError(`"join" of ${where} requires "repeats"`);
-  if (typeof each !== "boolean") throw new ResponseTemplateError(`"transform_each" of ${where} is no boolean`);
+  if (typeof each !== "boolean") throw new ResponseTemplateError(`"transform_each" of ${where} is not a boolean`);
   if (each && transform === null) throw new ResponseTemplateError(`${where} has "transform_each" and no transform`);
   const mixed = mixedPlaceholder(transform);
   if (mixed !== null)
@@ -132,7 +132,7 @@ function readAnchor(object: JsonObject, key: string, where: string): Anchor | nu
     return { pattern: readPattern(either, `"${key}" of ${where}`), literals: unique, canExtend };
   }
   if (source === undefined) return null;
-  if (typeof source !== "string") throw new ResponseTemplateError(`"${key}_pattern" of ${where} is no text`);
+  if (typeof source !== "string") throw new ResponseTemplateError(`"${key}_pattern" of ${where} is not a string`);
   return { pattern: readPattern(source, `"${key}_pattern" of ${where}`), literals: null, canExtend: false };
 }
 

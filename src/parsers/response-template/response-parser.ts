@@ -252,14 +252,15 @@ export class ResponseParser {
     if (this.#properties.size > 0) value = this.#typed(value);
     const before = this.#message.get(field.name);
     if (field.join !== null) {
-      if (typeof value !== "string") throw new ResponseParseError(`the field "${field.name}" is joined and no text`);
+      if (typeof value !== "string")
+        throw new ResponseParseError(`the field "${field.name}" is joined but is not a string`);
       if (before !== undefined && before !== null && typeof before !== "string") {
-        throw new ResponseParseError(`the field "${field.name}" is joined to a default that is no text`);
+        throw new ResponseParseError(`the field "${field.name}" is joined to a default that is not a string`);
       }
       this.#message.set(field.name, typeof before === "string" ? before + field.join + value : value);
     } else if (field.repeats) {
       if (before !== undefined && !Array.isArray(before)) {
-        throw new ResponseParseError(`the field "${field.name}" repeats and its default is no list`);
+        throw new ResponseParseError(`the field "${field.name}" repeats, but its default is not a list`);
       }
       if (before === undefined) this.#message.set(field.name, [value]);
       else before.push(value);
@@ -322,7 +323,7 @@ function valueOf(body: string, field: TemplateField, captures: ReadonlyMap<strin
   if (field.transform === null) return value;
   if (!field.transformsEach)
     return applyTransform(field.transform, new Map([...captures, ["content", value] as const]));
-  if (!Array.isArray(value)) throw new ResponseParseError(`the field "${field.name}" is no list`);
+  if (!Array.isArray(value)) throw new ResponseParseError(`the field "${field.name}" is not a list`);
   return value.map((item) => {
     if (!(item instanceof Map))
       throw new ResponseParseError(`the field "${field.name}" holds something else than objects`);

@@ -58,7 +58,7 @@ export function parseNatsAddress(text: string): NatsAddress {
       ? new URL(part)
       : refuse("it is not a URL", "write %2C, %2F and %40 for commas, slashes and @ in a password");
     if (url.hostname === "") refuse("it names no host", `write it like ${example}`);
-    if (url.search !== "" || url.hash !== "") refuse("it has a query or a fragment", "leave them out");
+    if (url.search !== "" || url.hash !== "") refuse("it has a query or a fragment", "remove them");
     const queue = url.pathname.replace(/^\//, "").replace(/\/$/, "");
     if (queue !== "" && !/^[A-Za-z0-9_-]{1,64}$/.test(queue)) {
       refuse("the name of its queue has other characters than letters, digits, - and _", `write ${example}/name`);

@@ -69,7 +69,7 @@ export async function coordinateNats(handlers: CoordinatorHandlers, options: Nat
     refuseCancelled(options, error);
     if (error instanceof ConfigurationError) throw error;
     throw new ConfigurationError(
-      `Cannot make the queue at ${link.address.shown}: ${messageOf(error)}; let our account use JetStream and the subjects ta.>.`,
+      `Cannot make the queue at ${link.address.shown}: ${messageOf(error)}; allow this account to use JetStream and the subjects ta.>.`,
       { cause: error },
     );
   }
@@ -280,7 +280,7 @@ class NatsQueue implements JobQueue {
       }
       if (!this.#stop.signal.aborted) message.respond("+ACK");
     } catch (error) {
-      this.#handlers.onNotice(`Notice: a receipt was not taken and comes again: ${messageOf(error)}.`);
+      this.#handlers.onNotice(`Notice: a receipt was not processed and will be delivered again: ${messageOf(error)}.`);
     } finally {
       this.#handling--;
     }
@@ -296,7 +296,7 @@ class NatsQueue implements JobQueue {
       .catch((error: unknown) => {
         if (this.#stop.signal.aborted || !this.#link.isUp) return;
         this.#handlers.onNotice(
-          `Notice: the queue at ${this.#link.address.shown} cannot be looked after: ${messageOf(error)}.`,
+          `Notice: the queue at ${this.#link.address.shown} cannot be maintained: ${messageOf(error)}.`,
         );
       })
       .finally(() => (this.#repairing = null));
@@ -379,7 +379,7 @@ export function parse(data: Uint8Array): unknown {
 function readAnswer(value: unknown): { readonly question: string; readonly worker: string } {
   const { question, worker } = (value ?? {}) as { readonly question?: unknown; readonly worker?: unknown };
   if (typeof question === "string" && typeof worker === "string") return { question, worker };
-  throw new Error("Cannot read an answer: it names no question and no worker.");
+  throw new Error("Cannot read an answer: it does not name both a question and a worker.");
 }
 
 /** Resolves after the time, or when the signal aborts. */

@@ -95,7 +95,7 @@ export async function openLink(
     await nc.close();
     refuseCancelled(options, error);
     throw new ConfigurationError(
-      `Cannot use the queue at ${address.shown}: JetStream is not there (${messageOf(error)}); start nats-server with -js, and let our account use it.`,
+      `Cannot use the queue at ${address.shown}: JetStream is not available (${messageOf(error)}); start nats-server with -js, and allow this account to use it.`,
       { cause: error },
     );
   }
@@ -215,7 +215,7 @@ export async function openLink(
         for (const callback of callbacks) callback();
       } else if (type === "error" && error !== undefined && messageOf(error) !== lastProblem) {
         lastProblem = messageOf(error);
-        onNotice(`Notice: the broker at ${address.shown} refuses something: ${lastProblem}.`);
+        onNotice(`Notice: the broker at ${address.shown} reports a problem: ${lastProblem}.`);
       }
     }
   }
@@ -233,7 +233,7 @@ export async function openLink(
       throw faultAt(
         "queue",
         "message-too-large",
-        `Cannot send a message of ${size} bytes: the broker at ${address.shown} takes ${most}; raise max_payload in its configuration.`,
+        `Cannot send a message of ${size} bytes: the broker at ${address.shown} accepts at most ${most}; raise max_payload in its configuration.`,
       );
     }
     for (let waitMs = 100, isFirst = true; ; waitMs = Math.min(2 * waitMs, 2000)) {

@@ -253,7 +253,7 @@ function deliveryOf({ reply = "" }: NatsMessage): number {
 function readMessage(value: unknown): { readonly question: string | null; readonly control: Control } {
   const { question, control } = (value ?? {}) as { readonly question?: unknown; readonly control?: unknown };
   if (question !== null && (typeof question !== "string" || question.length > 100)) {
-    throw new Error("Cannot read a control message: its question is none.");
+    throw new Error("Cannot read a control message: its question is invalid.");
   }
   return { question, control: readControl(control) };
 }

@@ -232,11 +232,11 @@ function notesOf(audited: AuditedTemplate, { renderer, answers, history, values 
       `The template raises where a tool declares: ${values.refused.join(", ")}.`,
     !answers.writesCalls &&
       renderer.toolCallParser.name !== null &&
-      "The template does not write a call behind its own prompt, so calls are tried as the parser reads them.",
+      "The template does not write a call after its own prompt, so calls are tested as the parser reads them.",
     (audited.parserBasis === "family" || audited.parserBasis === "written") &&
       answers.otherCall !== null &&
-      `${unreadCall(audited.parsers.toolCallParser.name, answers.otherCall)} Models of this family write it otherwise.`,
-    answers.closesThinking && "The prompt closes the thinking, so no thoughts are tried; see --thinking on.",
+      `${unreadCall(audited.parsers.toolCallParser.name, answers.otherCall)} Models of this family write it differently.`,
+    answers.closesThinking && "The prompt closes the thinking, so thoughts are not tested; see --thinking on.",
     history.some(({ kind, template }) => kind === systemInTheMiddle && template === "refuses") &&
       "It refuses a system message in the middle. The loop adds none.",
     history.some(takesToolsAlong) &&

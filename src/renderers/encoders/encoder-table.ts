@@ -77,8 +77,8 @@ const rows: readonly EncoderRow[] = [
 function refuseFamily(name: string, reason: string): Promise<never> {
   return Promise.reject(
     new ConfigurationError(
-      `Cannot render for model family "${name}": ${reason}, and there is no encoder for it here; give a chat template that ` +
-        "writes the same (chat_template.jinja in the model folder).",
+      `Cannot render for model family "${name}": ${reason}, and there is no built-in encoder for it; give a chat template that ` +
+        "writes the same prompts (chat_template.jinja in the model folder).",
     ),
   );
 }

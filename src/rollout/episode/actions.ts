@@ -142,7 +142,7 @@ export class ChatActions implements ActionSource {
   }
 }
 
-const restarted = "the engine aborted the turn before, which is discarded";
+const restarted = "the engine aborted the previous turn, which is discarded";
 
 export class EngineActions implements ActionSource {
   readonly eventType = "turn";
@@ -175,7 +175,7 @@ export class EngineActions implements ActionSource {
   }
 
   restart(turns: readonly Turn[]): void {
-    this.#recorder.leaveBehind(turns, "the environment cannot be replayed, so the episode began again");
+    this.#recorder.leaveBehind(turns, "the environment cannot be replayed, so the episode was restarted");
   }
 
   open(opening: Parameters<ActionSource["open"]>[0]): void {

@@ -122,7 +122,7 @@ export class CheckedEnvironment implements Environment {
   receiveUtterance(utterance: string, options?: EnvironmentCallOptions): UtteranceResult | Promise<UtteranceResult> {
     return crossing(
       "environment",
-      "pass on the utterance",
+      "deliver the utterance",
       () => this.#environment.receiveUtterance(utterance, options),
       readHeard,
     );
@@ -247,7 +247,8 @@ function readToolResult(value: unknown): ToolResult {
 function readQuestion(value: unknown): Question<unknown> | null {
   if (value === null) return null;
   const { grader, messages, schema, read } = record(value, "a question");
-  if (!Array.isArray(messages) || messages.length === 0) throw misfit("messages", "a list with at least one", messages);
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw misfit("messages", "a list with at least one entry", messages);
   if (typeof read !== "function") throw misfit("read", "a function", read);
   return {
     grader: string(grader, "grader"),
@@ -341,7 +342,7 @@ function structuredCall(line: UserLine): UserLine {
 function readOutcome(value: unknown, { calls = [] }: UserLine): UserOutcome {
   const { results, endsEpisode } = record(value, "the outcome of a line");
   if (!Array.isArray(results) || results.length !== calls.length) {
-    throw misfit("results", `a list with ${calls.length} of them, one for each call,`, results);
+    throw misfit("results", `a list with ${calls.length} entries, one for each call`, results);
   }
   return { results: results.map(readToolResult), endsEpisode: boolean(endsEpisode, "endsEpisode") };
 }
@@ -459,7 +460,7 @@ function finite(value: unknown, name: string): number {
 }
 
 function misfit(name: string, needed: string, value: unknown): TypeError {
-  return new TypeError(`${name} is ${shown(value)}, ${needed} is needed.`);
+  return new TypeError(`${name} is ${shown(value)}, expected ${needed}.`);
 }
 
 function shown(value: unknown): string {

@@ -64,7 +64,7 @@ export class EpisodeEvents {
       return null;
     }
     if (!isSameValue({ ...recorded, durationMs: 0 }, { ...event, durationMs: 0 })) {
-      throw this.diverged(boundary, `the recorded "${event.type}" is another one`);
+      throw this.diverged(boundary, `the recorded "${event.type}" is different`);
     }
     this.events.push(recorded);
     return null;

@@ -48,15 +48,15 @@ export class ExpertRows {
       if (finish.reason === "abort" && sampledTokens.length === 0) return;
       throw this.#refuse(
         "they were requested and the reply has none: a router may leave the field out, or the server was started without " +
-          "--enable-return-routed-experts; name the servers themselves, start them so, or leave --routed-experts out",
+          "--enable-return-routed-experts; name the servers directly, start them with it, or remove --routed-experts",
       );
     }
     // A server that does not support the start position reports from the first token on.
     const given = bytes.length === all * size ? bytes.subarray(this.from * size) : bytes;
     if (given.length !== rows * size) {
       throw this.#refuse(
-        `the reply has ${bytes.length} bytes, ${rows} rows of ${this.#shape.layers} layers by ${this.#shape.topk} have ${rows * size}; ` +
-          "give the model's own numbers to --routed-experts <layers>x<experts per token>",
+        `the reply has ${bytes.length} bytes, but ${rows} rows of ${this.#shape.layers} layers by ${this.#shape.topk} have ${rows * size}; ` +
+          "set the model's own numbers in --routed-experts <layers>x<experts per token>",
       );
     }
     this.#parts.push(given);

@@ -33,7 +33,7 @@ export class RecordedEvents {
     }
     const ending = this.ending();
     if (ending !== null) return ending;
-    throw this.diverged(boundary, `the journal has "${event.type}", the episode expects "${type}"`);
+    throw this.diverged(boundary, `the journal has "${event.type}", but the episode expects "${type}"`);
   }
 
   /** The next event without taking it. */

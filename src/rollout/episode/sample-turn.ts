@@ -260,7 +260,7 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
       throw faultAt(
         "engine",
         "context-length",
-        `Cannot request turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, the context ${maxContextTokens}.`,
+        `Cannot request turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, but the context has ${maxContextTokens}.`,
       );
     }
     bounds.push(space);
@@ -336,7 +336,7 @@ async function untilReady(
     throw faultAt(
       "engine",
       "timeout",
-      `Cannot continue a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
+      `Cannot continue a turn that engine "${engine.name}" aborted: the server has accepted no requests for ${Math.round(waited)} ms, ` +
         `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs (--max-pause).`,
       { retryable: true },
     );

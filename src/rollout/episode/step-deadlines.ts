@@ -116,7 +116,7 @@ export class StepDeadlines {
       return await deadlines.run(action, option === null ? Infinity : timeouts[option]);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error;
-      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option ?? "openMs"}, or see why it takes so long.`;
+      const message = `Cannot ${what} episode "${episodeId}": no result within ${error.timeoutMs} ms; raise timeouts.${option ?? "openMs"}, or find out why it takes so long.`;
       throw faultAt(boundary, "timeout", message, { retryable: true, cause: error });
     }
   }

@@ -258,7 +258,7 @@ export class Coordinator {
     try {
       summary = summaryFromPlain(receipt.entry, `the receipt of worker "${receipt.worker}"`);
       const { id, place, task } = summary;
-      if (place.shard !== receipt.worker) throw new Error("It names the shard of another worker.");
+      if (place.shard !== receipt.worker) throw new Error("Its shard belongs to another worker.");
       if (id !== receipt.episodeId) throw new Error("It names another episode.");
       if (task.contentHash !== open.job.contentHash) throw new Error(`Episode "${id}" ran on another task.`);
     } catch (error) {

@@ -183,7 +183,7 @@ class Worker {
         for (const lease of leases) this.#begin(lease);
         waitMs = firstWaitMs;
       } catch (error) {
-        this.#options.onNotice(`Notice: no jobs could be taken: ${messageOf(error)}`);
+        this.#options.onNotice(`Notice: cannot fetch jobs: ${messageOf(error)}`);
         await this.#clock.sleep(waitMs, signal).catch(() => undefined);
         waitMs = Math.min(2 * waitMs, longestWaitMs);
       }
@@ -384,7 +384,7 @@ class Worker {
     }
     if (state.version !== this.#options.version) {
       return this.#refuse(
-        `Cannot run "${runId}": its coordinator has version ${state.version} of trainable-agents, this worker has ${this.#options.version}; install the same.`,
+        `Cannot run "${runId}": its coordinator has version ${state.version} of trainable-agents, this worker has ${this.#options.version}; install the same version.`,
       );
     }
     const entry = known ?? { state, opened: this.#options.openRun(state), run: null, reopening: null };

@@ -65,7 +65,8 @@ export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions)
   const { seed, rates, slowMs = 50, clock = systemClock, garble: spoilItem = garbleText } = options;
   const counts = Object.fromEntries(faultNames.map((name) => [name, 0])) as Record<FaultName, number>;
   for (const [name, rate] of Object.entries(rates)) {
-    if (!(rate >= 0 && rate <= 1)) throw new RangeError(`Cannot make a fault sampler: rate of "${name}" is ${rate}.`);
+    if (!(rate >= 0 && rate <= 1))
+      throw new RangeError(`Cannot make a fault sampler: rate of "${name}" is ${rate}, expected 0 to 1.`);
   }
   let version = 0;
 

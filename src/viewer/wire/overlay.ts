@@ -42,7 +42,7 @@ export function overlayOf({ samples }: Pick<ShownSamples, "samples">, { rows }: 
     const sample = samples.find((one) => one.branch === branch);
     const given = new Float32Array(base64Bytes(packed));
     if (sample === undefined) {
-      problems.push(`Line ${line} is of branch ${branch}, which is no training row.`);
+      problems.push(`Line ${line} is for branch ${branch}, which is not a training row.`);
       continue;
     }
     const { length } = sample.tokens;

@@ -354,7 +354,10 @@ async function readTools(link: Link, options: ConnectionOptions): Promise<readon
     const page = readToolPage(await link.listTools(cursor === null ? {} : { cursor }, signal));
     listed += page.tools.length;
     if (listed > limits.maxTools) {
-      throw remoteFault("remote-invalid", `Cannot list the tools of ${title}: at most ${limits.maxTools} are taken.`);
+      throw remoteFault(
+        "remote-invalid",
+        `Cannot list the tools of ${title}: there are more than ${limits.maxTools}, the maximum.`,
+      );
     }
     for (const given of page.tools) {
       const name = nameOf(given);

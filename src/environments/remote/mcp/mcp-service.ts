@@ -94,7 +94,7 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
   const withFiles = tasks?.find((task) => Object.keys(task.files).length > 0);
   if (withFiles !== undefined && !hasFolder) {
     throw new ConfigurationError(
-      `Cannot write the files of task "${withFiles.id}": the command names no ${folderMark} for them; correct --env or --env-tasks.`,
+      `Cannot write the files of task "${withFiles.id}": the command does not contain ${folderMark}; correct --env or --env-tasks.`,
     );
   }
   const title = `the MCP server "${shown}"`;

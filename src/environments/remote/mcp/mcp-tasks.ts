@@ -104,11 +104,11 @@ function readTask(line: string, place: string): Omit<McpTask, "grader"> & { read
   }
   if (given === null) throw refuse(place, "it is no object");
   const unknown = Object.keys(given).find((key) => !keys.includes(key));
-  if (unknown !== undefined) throw refuse(place, `nothing reads "${unknown}"; there are ${keys.join(", ")}`);
+  if (unknown !== undefined) throw refuse(place, `"${unknown}" is not a field of a task; use ${keys.join(", ")}`);
   const text = (key: string, initial?: string | null): string | null => {
     const value = given[key] ?? initial;
     if (value === null || (typeof value === "string" && value !== "")) return value;
-    throw refuse(place, value === undefined ? `"${key}" is missing` : `"${key}" is no string with something in it`);
+    throw refuse(place, value === undefined ? `"${key}" is missing` : `"${key}" is not a non-empty string`);
   };
   const { agenda = null, data = null } = given;
   const problem = agenda === null ? null : agendaProblem(agenda);
@@ -134,7 +134,7 @@ function readFiles(value: unknown, place: string): Readonly<Record<string, strin
   const files = asRecord(value);
   if (files === null) throw refuse(place, '"files" is no object');
   for (const [path, text] of Object.entries(files)) {
-    if (typeof text !== "string") throw refuse(place, `file "${path}" is no string`);
+    if (typeof text !== "string") throw refuse(place, `file "${path}" is not a string`);
     if (isAbsolute(path) || path === "" || normalize(path).startsWith("..")) {
       throw refuse(place, `file "${path}" lies outside the folder`);
     }

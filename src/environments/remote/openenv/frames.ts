@@ -143,5 +143,5 @@ export async function ask(
   const state = isAnswer
     ? `"${frame.type === "other" ? frame.name : frame.type}" came`
     : "a message came before it was asked";
-  throw remoteFault("remote-invalid", `Cannot ${what}: ${state}, an observation is expected.`);
+  throw remoteFault("remote-invalid", `Cannot ${what}: ${state}, expected an observation.`);
 }

@@ -66,7 +66,7 @@ export async function openOwnSession(
       call: async ({ name, arguments: args }, { signal: stop }) =>
         readResult(await step(new Map([...callOf(name, args), ["is_call", true]]), `carry out "${name}"`, stop)),
       receiveUtterance: async (utterance, { signal: stop }) => {
-        await step(callOf(respond, new Map([["message", utterance]])), "pass on the utterance", stop);
+        await step(callOf(respond, new Map([["message", utterance]])), "deliver the utterance", stop);
       },
       grade: async ({ outcome }, { signal: stop }) =>
         readGrade(await step(callOf(finish, new Map([["outcome", outcome]])), "grade", stop)),

@@ -131,7 +131,7 @@ function chooseEnvironment(served: readonly JsonValue[], wanted: string | undefi
   const names = served.filter((name) => typeof name === "string");
   const chosen = wanted === undefined ? names[0] : names.find((name) => name.toLowerCase() === wanted.toLowerCase());
   if (chosen !== undefined) return chosen;
-  const state = names.length === 0 ? "it serves none" : `it serves ${names.join(", ")}`;
+  const state = names.length === 0 ? "it serves no environments" : `it serves ${names.join(", ")}`;
   throw remoteFault("remote-error", `Cannot find environment "${wanted ?? ""}" of the ORS server: ${state}.`);
 }
 

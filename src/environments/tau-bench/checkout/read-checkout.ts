@@ -85,7 +85,7 @@ export async function readTauBenchCheckout(folder: string, options: ReadCheckout
   if (!(await isTauBenchCheckout(folder))) {
     throw new ConfigurationError(
       `Cannot read τ-bench from "${folder}": it has no file "${userSource}", a checkout of the upstream repository is ` +
-        `expected; name another folder, or ${checkoutRemedy}.`,
+        `repository; name another folder, or ${checkoutRemedy}.`,
     );
   }
   const files = new Map<string, string>();

@@ -101,7 +101,7 @@ export function readTasks(source: PythonSource, variable: string): JsonValue[] {
   const kwargs: FieldReader = (node) => {
     const read = readLiteral(source, node);
     if (read instanceof Map) return read;
-    throw problemAt(source, node, "the arguments of an action are no dictionary");
+    throw problemAt(source, node, "the arguments of an action are not a dictionary");
   };
   const readAction: FieldReader = (node) => readRecord(source, node, { name: action, fields: { name: text, kwargs } });
   // Keys have one fixed order, regardless of the order of the keywords.

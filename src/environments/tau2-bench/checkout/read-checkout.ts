@@ -75,7 +75,7 @@ export async function readTau2Checkout(folder: string, options: ReadTau2Options 
   if (!(await isTau2Checkout(folder))) {
     throw new ConfigurationError(
       `Cannot read τ²-bench from "${folder}": it has no file "${agentSource}", a checkout of the upstream repository is ` +
-        `expected; name another folder, or ${checkoutRemedy}.`,
+        `repository; name another folder, or ${checkoutRemedy}.`,
     );
   }
   const files = new Map<string, string>();

@@ -220,7 +220,7 @@ export class Schemas {
     const meaning =
       base?.name === "VariableName" && second === undefined ? await this.#modules.meaningOf(module, base) : null;
     if (depth > maxDepth || base === undefined || meaning === null)
-      throw problemAt(source, node, "this class is no model");
+      throw problemAt(source, node, "this class is not a model");
     const isRoot = meaning.type === "outside" && meaning.module === "pydantic" && meaning.name === "BaseModel";
     if (!isRoot && (meaning.type !== "definition" || meaning.binding.type !== "class")) {
       throw problemAt(source, base, `a model extends what is not known (${quote(source, base)})`);

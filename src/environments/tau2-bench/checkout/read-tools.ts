@@ -128,7 +128,7 @@ function readParameters(source: PythonSource, node: SyntaxNode): Parameter[] {
   const parts = list === undefined ? [] : splitAtCommas(childrenOf(list).slice(1, -1), ({ name }) => name === ",");
   const [self, ...rest] = parts;
   if (self?.length !== 1 || self[0]?.name !== "VariableName")
-    throw problemAt(source, node, "a tool is no plain method");
+    throw problemAt(source, node, "a tool is not a plain method");
   return rest.map(([name, type, operator, initial, ...more]) => {
     const annotation = type?.name === "TypeDef" ? childrenOf(type)[1] : undefined;
     const isPlain = operator === undefined || (operator.name === "AssignOp" && initial !== undefined);
