@@ -2,7 +2,18 @@
 // the published run; docs/learner-log.md records the other values that were tried.
 
 import { z } from "zod";
-import { choice, custom, named, number, numberWithin, section, type SettingValues, text, whole } from "./setting.ts";
+import {
+  choice,
+  custom,
+  flag,
+  named,
+  number,
+  numberWithin,
+  section,
+  type SettingValues,
+  text,
+  whole,
+} from "./setting.ts";
 
 const switchable = z.preprocess((value) => (value === "none" ? null : value), numberWithin({ above: 0 }).nullable());
 
@@ -63,6 +74,11 @@ export const trainSettings = section("Learning", {
     "of conversations that it clones (default: as many as half of the minutes allow, 1000000 at most)",
   ),
   batch: whole(32).help("samples of an update (sft alone)"),
+  python: text("<program>", "the path of a Python").help(
+    "that trains a real model (--gguf, or --model with its weights), with torch, transformers, peft and gguf (default: the one of --install, else python3)",
+  ),
+  install: flag.help("puts these packages, about 6 GB, into a folder of its own if that Python lacks them"),
+  rank: whole(16, { value: "<n>", max: 512 }).help("of the adapter (LoRA) that is trained of a real model"),
   threads: whole(null, { min: 1, max: 64 }).help(
     "of the engine and of the learner; the outcome depends on it (default: one for each core, 8 at most)",
   ),

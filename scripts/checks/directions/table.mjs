@@ -193,6 +193,8 @@ export const modules = {
     imports: ["core", "lib", "system", "trajectories", "rollout", "store", "statistics", "learner/model"],
     packages: { zod: "*" },
   },
+  // A model in a Python process, which is named and started at run time.
+  "learner/torch": { imports: ["core", "lib", "http", "learner"], isInternal: true },
   // Makes the shipped checkpoints; composes the learner with their environment.
   "learner/pretraining": {
     imports: [
