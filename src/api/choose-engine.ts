@@ -65,6 +65,11 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
         : `Cannot use --gguf with engine "${name}": it reads no such file; leave it out, or use --engine llama-cpp.`,
     );
   }
+  if (gguf === null && settings.ggufAdapter !== null) {
+    throw new ConfigurationError(
+      "Cannot use --gguf-adapter without --gguf: it changes the weights of a GGUF file; name the file, or remove the adapter.",
+    );
+  }
   // A remote environment may be one of these; it is checked when it is opened.
   if (name === "expert" && !expertEnvironments.includes(env) && findRemote(env) === null) {
     throw new ConfigurationError(
@@ -200,20 +205,36 @@ async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
 }
 
 async function openGguf({ settings, model, cwd }: EngineParts): Promise<ConnectedEngine> {
-  const { gguf, concurrency, maxContextTokens } = settings;
+  const { gguf, ggufAdapter, concurrency, maxContextTokens } = settings;
   const modelPath = resolve(cwd, gguf ?? "");
   const { createLlamaCppEngine } = await import("../engines/llama-cpp/index.ts");
+  const adapterPath = ggufAdapter === null ? null : resolve(cwd, ggufAdapter);
+  const weightVersion = adapterPath === null ? null : await adapterVersion(adapterPath);
   const engine = await createLlamaCppEngine({
     modelPath,
+    weightVersion,
+    ...(adapterPath === null ? {} : { adapterPath }),
     sequences: Math.min(8, concurrencyBounds(concurrency).ceiling),
     ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
   });
   const { vocabularySize } = engine.limits;
   // A vocabulary larger than the tokenizer's is common: weights are padded.
-  if (model.tokenizer.vocabularySize <= vocabularySize) return here(engine);
+  if (model.tokenizer.vocabularySize <= vocabularySize) return { ...here(engine), weightVersion };
   await engine.close();
   throw new ConfigurationError(
     `Cannot run "${modelPath}" with this tokenizer: it has ${model.tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
       "name the folder of the same model with --model.",
   );
+}
+
+/** Weight version of a model with an adapter: the beginning of the adapter's SHA-256. */
+async function adapterVersion(path: string): Promise<string> {
+  const { createHash } = await import("node:crypto");
+  const { readRegular } = await import("../system/regular-file.ts");
+  const bytes = await readRegular(path).catch((cause: unknown) => {
+    throw new ConfigurationError(`Cannot load the adapter "${path}": it cannot be read; correct --gguf-adapter.`, {
+      cause,
+    });
+  });
+  return `adapter-${createHash("sha256").update(bytes).digest("hex").slice(0, 12)}`;
 }

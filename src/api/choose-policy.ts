@@ -36,7 +36,17 @@ import type { Surroundings } from "./surroundings.ts";
 
 /** Settings of an engine, which have no effect on a model behind an API. */
 const ofEngines = [
-  ...(["engine", "gguf", "url", "host", "port", "apiKeyEnv", "engineAuthorizationEnv", "model"] as const),
+  ...([
+    "engine",
+    "gguf",
+    "ggufAdapter",
+    "url",
+    "host",
+    "port",
+    "apiKeyEnv",
+    "engineAuthorizationEnv",
+    "model",
+  ] as const),
   ...(["renderer", "thinking", "preset"] as const),
 ];
 /** Sampling parameters that some providers do not support. */

@@ -42,6 +42,7 @@ export const gatewaySettingNames = [
   ...([
     "engine",
     "gguf",
+    "ggufAdapter",
     "url",
     "host",
     "port",

@@ -211,6 +211,9 @@ export const rolloutSettings = {
     gguf: text("<file>", "the path of a GGUF file").help(
       "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
     ),
+    ggufAdapter: text("<file>", "the path of a GGUF file with an adapter").help(
+      "adapter (LoRA) for --gguf, such as adapter.gguf of a checkpoint of train; the weight version is its hash",
+    ),
     url: address("an address like http://127.0.0.1:30000, or several with commas between them").help(
       "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
       common,

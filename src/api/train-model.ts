@@ -8,7 +8,9 @@ import { join, resolve } from "node:path";
 import type { Engine } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
+  type CollapseLimits,
   createTrainer,
+  defaultCollapseLimits,
   firstState,
   loadProgress,
   loadTraining,
@@ -54,6 +56,8 @@ export type TrainedModel = {
   readonly trainer: PolicyTrainer;
   /** The trainer that imitates; `null` if the model learns from rewards only. */
   readonly cloner: Trainer | null;
+  /** Signs of a collapse; absent: those of small models. */
+  readonly collapse?: CollapseLimits;
   /** Differences of logprobs that stop the training; absent: those that rounding explains. */
   readonly agreement?: Pick<LogprobAgreement, "mean" | "largest">;
   readonly publish: (version: string) => Promise<void>;
@@ -193,6 +197,8 @@ export async function loadTorch(
         trainer,
         cloner: null,
         agreement: torchAgreement,
+        // Before it has learnt anything, a real model often speaks in every episode and calls nothing.
+        collapse: { ...defaultCollapseLimits, behaviourSteps: Infinity },
         publish: async (version) => {
           await trainer.publish(version);
           await engine.reportWeightVersion(version);

@@ -220,6 +220,7 @@ async function trainWith(
     disk,
     begun,
     title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
+    ...(trained.collapse === undefined ? {} : { collapse: trained.collapse }),
     stopsAtCollapse: sabotage === "none",
   });
   return { ...result, folder };

@@ -19,6 +19,7 @@ describe("--engine llama-cpp", () => {
   it.each([
     [["--engine", "llama-cpp"], "give --gguf <file>"],
     [["--gguf", "x.gguf"], "no model is named; give --model <folder>"],
+    [["--gguf-adapter", "a.gguf", "--engine", "embedded"], "Cannot use --gguf-adapter without --gguf"],
     [["--gguf", "x.gguf", "--engine", "embedded"], 'Cannot use --gguf with engine "embedded"'],
     [["--gguf", "x.gguf", "--model", "bookshop-nano", "--url", "http://h"], "it needs no server"],
     [["--gguf", "x.gguf", "--model", "bookshop-nano", "--preset", "slime-tau"], "the preset speaks to SGLang"],

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Taskset } from "../core/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
 import { type Disk, storeFault } from "../store/index.ts";
-import { CollapseWatch } from "./collapse-watch.ts";
+import { type CollapseLimits, CollapseWatch } from "./collapse-watch.ts";
 import {
   type ComparedKind,
   compare,
@@ -132,6 +132,8 @@ export type TrainingRunOptions = {
   /** Steps between evaluations; 0: only before and after. */
   readonly evalEvery: number;
   readonly checkpointEvery: number;
+  /** Signs of a collapse. @default those of small models */
+  readonly collapse?: CollapseLimits;
   /** False if a collapse does not stop the training. */
   readonly stopsAtCollapse: boolean;
   /** Training to continue; `null` to begin. */
@@ -159,7 +161,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   const rows: StepMetrics[] = [];
   const curve: Record<keyof PassRateCurve, CurvePoint[]> = { training: [], evaluations: [], greedy: [] };
   const alarms = new Set<string>();
-  const watch = new CollapseWatch();
+  const watch = new CollapseWatch(options.collapse);
   const { begun = performance.now() } = options;
   let lastCheckpoint = saved?.folder ?? "";
   /** Duration of an evaluation of all held-out tasks; reserved for the end. */

@@ -17,6 +17,8 @@ export class FakeLlama {
   /** Tokens of each call, in order. */
   readonly evaluated: number[] = [];
   readonly disposed: string[] = [];
+  /** Options of the last context. */
+  contextOptions: Readonly<Record<string, unknown>> = {};
   cleared = 0;
   /** Thrown by the next evaluation, which leaves the cache in an inconsistent state. */
   fault: Error | null = null;
@@ -45,6 +47,7 @@ export class FakeLlama {
           iterateAllTokens: () => Array.from({ length: vocabularySize }, (_, id) => id),
           dispose: async () => void this.disposed.push("model"),
           createContext: async (options) => {
+            this.contextOptions = options as Readonly<Record<string, unknown>>;
             const { contextSize, sequences } = options as { readonly contextSize: number; readonly sequences: number };
             let left = sequences;
             return {
