@@ -54,6 +54,7 @@ const targets = {
   values: async () => (await import("./verify/values.mjs")).verifyValues(values),
   encoders: async () => (await import("./verify/encoders.mjs")).verifyEncoders(values),
   families: async () => (await import("./verify/families.mjs")).verifyFamilies(values),
+  "real-model": async () => (await import("./verify/real-model.mjs")).verifyRealModel(positionals[1], values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -83,14 +84,17 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
                                              of queue: 100,000 leases for ten minutes, 1,000 kills
   --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
                                              of parsers: 100 random texts a name; of response-templates: 60 answers each;
-                                             of encoders: 100 conversations each; of families and values: the templates of TRL alone
+                                             of encoders: 100 conversations each; of families and values: the templates of TRL alone;
+                                             of real-model: trainings of 5 minutes
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;
-const chosen = name === "all" ? Object.keys(targets) : [name];
+/** Hours of computing, which are started by name only. */
+const byNameOnly = "real-model";
+const chosen = name === "all" ? Object.keys(targets).filter((target) => target !== byNameOnly) : [name];
 if (
   positionals.length < 1 ||
-  positionals.length > (name === "learning" ? 2 : 1) ||
+  positionals.length > (name === "learning" || name === "real-model" ? 2 : 1) ||
   chosen.some((one) => !Object.hasOwn(values.install ? installs : targets, one))
 ) {
   process.stderr.write(usage);

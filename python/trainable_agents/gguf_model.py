@@ -66,7 +66,9 @@ class GgufModel:
         if field is not None:
             return field.contents()
         if default is ...:
-            raise ConfigurationError(f"Cannot read {self.path}: its metadata has no {key}; give a whole GGUF file of a language model.")
+            raise ConfigurationError(
+                f"Cannot read {self.path}: its metadata has no {key}; give a whole GGUF file of a language model."
+            )
         return default
 
     def count(self, key: str) -> int:
@@ -105,7 +107,9 @@ def load_weights(facts: GgufModel, dtype: torch.dtype = torch.float32) -> Any:
         try:
             values = dequantize(tensor.data, tensor.tensor_type)
         except (NotImplementedError, KeyError) as error:
-            raise ConfigurationError(f"Cannot read {path}: {name} is quantized as {tensor.tensor_type.name}, which is not known; give another file.") from error
+            raise ConfigurationError(
+                f"Cannot read {path}: {name} is quantized as {tensor.tensor_type.name}, which is not known; give another file."
+            ) from error
         weights[_torch_name(name, path)] = torch.from_numpy(numpy.array(values)).to(dtype)
     with torch.device("meta"):
         model = Qwen2ForCausalLM(config).to(dtype)
@@ -114,10 +118,14 @@ def load_weights(facts: GgufModel, dtype: torch.dtype = torch.float32) -> Any:
     try:
         outcome = model.load_state_dict(weights, strict=False, assign=True)
     except RuntimeError as error:
-        raise ConfigurationError(f"Cannot read {path}: {str(error).splitlines()[-1].strip()}; give a whole GGUF file.") from error
+        raise ConfigurationError(
+            f"Cannot read {path}: {str(error).splitlines()[-1].strip()}; give a whole GGUF file."
+        ) from error
     missing = [name for name in outcome.missing_keys if not (name == "lm_head.weight" and config.tie_word_embeddings)]
     if missing or outcome.unexpected_keys:
-        raise ConfigurationError(f"Cannot read {path}: tensors are missing or unknown: {', '.join([*missing, *outcome.unexpected_keys][:5])}.")
+        raise ConfigurationError(
+            f"Cannot read {path}: tensors are missing or unknown: {', '.join([*missing, *outcome.unexpected_keys][:5])}."
+        )
     model.tie_weights()
     return model.eval()
 
@@ -128,7 +136,9 @@ def _torch_name(name: str, path: Path) -> str:
         return f"{_WHOLE[parts[0]]}.{parts[1]}"
     if len(parts) == 4 and parts[0] == "blk" and parts[2] in _LAYER:
         return f"model.layers.{parts[1]}.{_LAYER[parts[2]]}.{parts[3]}"
-    raise ConfigurationError(f'Cannot read {path}: it has a tensor "{name}", which this architecture has not; give the folder of the model with --model.')
+    raise ConfigurationError(
+        f'Cannot read {path}: it has a tensor "{name}", which this architecture has not; give the folder of the model with --model.'
+    )
 
 
 def write_tokenizer(facts: GgufModel, folder: Path) -> None:
@@ -142,7 +152,15 @@ def write_tokenizer(facts: GgufModel, folder: Path) -> None:
         )
     tokens, types = facts.get("tokenizer.ggml.tokens"), facts.get("tokenizer.ggml.token_type")
     added = [
-        {"id": number, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": kind == _CONTROL}
+        {
+            "id": number,
+            "content": text,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": kind == _CONTROL,
+        }
         for number, (text, kind) in enumerate(zip(tokens, types, strict=True))
         if kind in (_CONTROL, _USER_DEFINED)
     ]
@@ -185,12 +203,18 @@ def write_tokenizer(facts: GgufModel, folder: Path) -> None:
         "model_max_length": facts.own("context_length"),
         "chat_template": facts.get("tokenizer.chat_template"),
     }
-    config = {"model_type": facts.architecture, "vocab_size": len(tokens), "max_position_embeddings": facts.own("context_length")}
+    config = {
+        "model_type": facts.architecture,
+        "vocab_size": len(tokens),
+        "max_position_embeddings": facts.own("context_length"),
+    }
     folder.mkdir(parents=True, exist_ok=True)
     generation = {"eos_token_id": sorted({end, *([] if padding is None else [padding])})}
     files = {"tokenizer": tokenizer, "tokenizer_config": settings, "config": config, "generation_config": generation}
     for name, content in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, indent=None if name == "tokenizer" else 1), encoding="utf-8")
+        (folder / f"{name}.json").write_text(
+            json.dumps(content, ensure_ascii=False, indent=None if name == "tokenizer" else 1), encoding="utf-8"
+        )
 
 
 def write_adapter(folder: Path, out: Path, *, architecture: str, name: str = "adapter") -> None:
@@ -223,7 +247,9 @@ def _adapter_tensors(weights: dict[str, torch.Tensor]) -> Iterator[tuple[str, to
         side = {"lora_A": "lora_a", "lora_B": "lora_b"}.get(parts[-2])
         module = ".".join(parts[3:-2])
         if parts[:2] != ["model", "layers"] or side is None or module not in back:
-            raise ConfigurationError(f'Cannot write the adapter: it has a tensor "{name}", which llama.cpp does not know; use the peft folder.')
+            raise ConfigurationError(
+                f'Cannot write the adapter: it has a tensor "{name}", which llama.cpp does not know; use the peft folder.'
+            )
         yield f"blk.{parts[2]}.{back[module]}.weight.{side}", values
 
 

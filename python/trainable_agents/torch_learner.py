@@ -110,7 +110,9 @@ class Learner:
     computes the activations of a layer again when they are needed (gradient checkpointing): a third slower, a fifth of the memory.
     """
 
-    def __init__(self, model: Any, *, rank: int = 16, most_tokens: int = 3072, saves_memory: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self, model: Any, *, rank: int = 16, most_tokens: int = 3072, saves_memory: bool = True, seed: int = 0
+    ) -> None:
         torch.manual_seed(seed)
         settings = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM")
         self.model, self.wrapped = model, get_peft_model(model, settings)
@@ -166,7 +168,9 @@ class Learner:
             found = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
             outcome = set_peft_model_state_dict(self.wrapped, weights)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
-            raise ConfigurationError(f"Cannot load the adapter in {folder}: {error}; give the folder of a checkpoint of this model.") from error
+            raise ConfigurationError(
+                f"Cannot load the adapter in {folder}: {error}; give the folder of a checkpoint of this model."
+            ) from error
         if outcome.unexpected_keys or found.get("r") != self.wrapped.peft_config["default"].r:
             raise ConfigurationError(
                 f"Cannot load the adapter in {folder}: its rank is {found.get('r')} and it has {len(outcome.unexpected_keys)} tensors that this model "
@@ -199,7 +203,9 @@ class Learner:
                 for begin in range(0, len(places), _TARGETS_AT_ONCE):
                     chunk = places[begin : begin + _TARGETS_AT_ONCE]
                     part = cut[begin : begin + len(chunk)]
-                    self._targets(part, [(sequences[number], index, outcomes[number]) for number, index, _ in chunk], options, totals)
+                    self._targets(
+                        part, [(sequences[number], index, outcomes[number]) for number, index, _ in chunk], options, totals
+                    )
                 if options is not None:
                     gathered.backward(cut.grad)
         finally:

@@ -75,7 +75,9 @@ class _Rows:
             for layer, (keys, values) in self._stored.items():
                 self._stored[layer] = self._grown(keys), self._grown(values)
 
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         if layer not in self._stored:
             self._stored[layer] = self._empty(keys), self._empty(values)
         return self._write(self._stored[layer][0], keys), self._write(self._stored[layer][1], values)
@@ -89,7 +91,10 @@ class _Rows:
                 stored[target] = stored[source]
 
     def read(self, row: int, length: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        return [(keys[row, :, :length].clone(), values[row, :, :length].clone()) for _, (keys, values) in sorted(self._stored.items())]
+        return [
+            (keys[row, :, :length].clone(), values[row, :, :length].clone())
+            for _, (keys, values) in sorted(self._stored.items())
+        ]
 
     def fill(self, row: int, entry: list[tuple[torch.Tensor, torch.Tensor]], length: int) -> None:
         if length > self._capacity:
@@ -171,7 +176,9 @@ class Sampler:
     calls computed at once; others wait in order. `cache_bytes` bounds what is kept of beginnings, beside the rows themselves.
     """
 
-    def __init__(self, model: Any, *, wrapped: Any = None, rows: int = 32, cache_bytes: int = 2**30, version: str = "default") -> None:
+    def __init__(
+        self, model: Any, *, wrapped: Any = None, rows: int = 32, cache_bytes: int = 2**30, version: str = "default"
+    ) -> None:
         self.weights = threading.Lock()
         self.version = version
         self.computed_tokens = self.cached_tokens = self.sampled_tokens = 0
@@ -409,7 +416,9 @@ def draw(logits: torch.Tensor, call: Call) -> tuple[int, float]:
     if given.repetition_penalty != 1:
         seen = torch.tensor(sorted({*call.prompt, *call.tokens}), device=logits.device)
         logits = logits.clone()
-        logits[seen] = torch.where(logits[seen] > 0, logits[seen] / given.repetition_penalty, logits[seen] * given.repetition_penalty)
+        logits[seen] = torch.where(
+            logits[seen] > 0, logits[seen] / given.repetition_penalty, logits[seen] * given.repetition_penalty
+        )
     is_greedy = given.temperature < 1e-6
     logprobs = torch.log_softmax(logits if is_greedy else logits / given.temperature, -1)
     if is_greedy:

@@ -17,11 +17,12 @@ from typing import Any
 import gguf
 import numpy
 import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
 from trainable_agents.errors import ConfigurationError
 from trainable_agents.gguf_model import GgufModel, load_weights, write_adapter, write_tokenizer
 from trainable_agents.torch_learner import CORRECTED_FROM, Learner, LossOptions, LossSequence, trees
-from trainable_agents.torch_server import TorchServer
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from trainable_agents.torch_protocol import TorchServer
 
 torch.set_num_threads(1)
 VOCABULARY = 100
@@ -29,8 +30,16 @@ VOCABULARY = 100
 
 def tiny(**settings: Any) -> Any:
     torch.manual_seed(0)
-    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    config = Qwen2Config(**shape, vocab_size=VOCABULARY, initializer_range=0.3, eos_token_id=None, bos_token_id=None, **settings)
+    shape = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+    }
+    config = Qwen2Config(
+        **shape, vocab_size=VOCABULARY, initializer_range=0.3, eos_token_id=None, bos_token_id=None, **settings
+    )
     return Qwen2ForCausalLM(config).eval()
 
 
@@ -73,7 +82,8 @@ class Served(unittest.TestCase):
         """Calls at once, with beginnings in common."""
         common = [self.random.randrange(VOCABULARY) for _ in range(30)]
         prompts = [
-            common[: self.random.randrange(1, 30)] + [self.random.randrange(VOCABULARY) for _ in range(self.random.randrange(9))]
+            common[: self.random.randrange(1, 30)]
+            + [self.random.randrange(VOCABULARY) for _ in range(self.random.randrange(9))]
             for _ in range(count)
         ]
         lengths = [self.random.randrange(1, 30) for _ in prompts]
@@ -81,7 +91,9 @@ class Served(unittest.TestCase):
 
         def call(place: int) -> None:
             sampling = {"max_new_tokens": lengths[place], "stop_token_ids": [7], "sampling_seed": place}
-            replies[place] = self.post("/generate", {"input_ids": prompts[place], "sampling_params": sampling, "return_logprob": True})
+            replies[place] = self.post(
+                "/generate", {"input_ids": prompts[place], "sampling_params": sampling, "return_logprob": True}
+            )
 
         threads = [threading.Thread(target=call, args=(place,)) for place in range(count)]
         for thread in threads:
@@ -110,9 +122,14 @@ class Served(unittest.TestCase):
             for place, (logprob, token, _) in enumerate(meta["output_token_logprobs"]):
                 self.assertEqual(token, output[place])
                 self.assertAlmostEqual(logprob, float(rows[len(prompt) + place - 1, token]), places=4)
-            self.assertEqual((meta["prompt_tokens"], meta["completion_tokens"], meta["weight_version"]), (len(prompt), len(output), "v0"))
+            self.assertEqual(
+                (meta["prompt_tokens"], meta["completion_tokens"], meta["weight_version"]), (len(prompt), len(output), "v0")
+            )
             self.assertNotIn(7, output[:-1])
-            self.assertEqual(meta["finish_reason"]["type"], "stop" if output[-1] == 7 and meta["finish_reason"]["type"] == "stop" else "length")
+            self.assertEqual(
+                meta["finish_reason"]["type"],
+                "stop" if output[-1] == 7 and meta["finish_reason"]["type"] == "stop" else "length",
+            )
         self.assertGreater(sum(reply["meta_info"]["cached_tokens"] for _, reply in sampled), 100)
 
     def test_a_prompt_that_was_computed_is_not_computed_again(self) -> None:
@@ -164,7 +181,9 @@ class Served(unittest.TestCase):
         true = one["sampled_logprobs"]
         base = {"clip_low": None, "clip_high": None}
         for shift, weight in ((CORRECTED_FROM / 2, 1.0), (-0.1, 0.9048), (3.0, 2.0)):
-            wrong = LossSequence(one["tokens"], one["targets"], one["weights"], [1.0] * len(true), [value - shift for value in true])
+            wrong = LossSequence(
+                one["tokens"], one["targets"], one["weights"], [1.0] * len(true), [value - shift for value in true]
+            )
             right = LossSequence(one["tokens"], one["targets"], one["weights"], [1.0] * len(true), true)
             shifted, exact = (self.learner.accumulate([given], LossOptions(**base)) for given in (wrong, right))
             self.assertAlmostEqual(shifted["loss"] / exact["loss"], weight, places=3)
@@ -177,7 +196,10 @@ class Served(unittest.TestCase):
         self.post("/learner/accumulate", {"sequences": sequences, "loss": {}})
         self.assertGreater(self.post("/learner/update", {"learning_rate": 1e-2, "max_gradient_norm": 1})["gradient_norm"], 0)
         after = self.post("/learner/evaluate", {"sequences": sequences})
-        total = {name: sum(sum(one["logprobs"]) for one in reply["sequences"]) for name, reply in (("before", before), ("after", after))}
+        total = {
+            name: sum(sum(one["logprobs"]) for one in reply["sequences"])
+            for name, reply in (("before", before), ("after", after))
+        }
         self.assertGreater(total["after"], total["before"])
         self.assertEqual(self.post("/learner/evaluate", {"sequences": sequences, "base": True}), base)
         with tempfile.TemporaryDirectory() as folder:
@@ -190,9 +212,15 @@ class Served(unittest.TestCase):
             self.post("/load_lora_adapter", {"lora_name": "kept", "lora_path": folder})
             self.post("/learner/accumulate", {"sequences": sequences, "loss": {}})
             self.post("/learner/update", {"learning_rate": 1e-1})
-            call = {"input_ids": sequences[0]["tokens"][:5], "sampling_params": {"max_new_tokens": 3, "temperature": 0}, "return_logprob": True}
+            call = {
+                "input_ids": sequences[0]["tokens"][:5],
+                "sampling_params": {"max_new_tokens": 3, "temperature": 0},
+                "return_logprob": True,
+            }
             kept = self.post("/generate", {**call, "lora_path": "kept"})
-            self.assertNotEqual(kept["meta_info"]["output_token_logprobs"], self.post("/generate", call)["meta_info"]["output_token_logprobs"])
+            self.assertNotEqual(
+                kept["meta_info"]["output_token_logprobs"], self.post("/generate", call)["meta_info"]["output_token_logprobs"]
+            )
             self.post("/learner/load", {"folder": folder})
             self.assertEqual(kept["output_ids"], self.post("/generate", call)["output_ids"])
 
@@ -221,7 +249,10 @@ class Served(unittest.TestCase):
 
 class Trees(unittest.TestCase):
     def test_what_sequences_begin_with_is_in_a_tree_once(self) -> None:
-        sequences = [LossSequence(tokens, [len(tokens) - 1], [1.0], [1.0]) for tokens in ([1, 2, 3, 4], [1, 2, 3, 5, 6], [1, 2, 3, 5, 7], [9, 9])]
+        sequences = [
+            LossSequence(tokens, [len(tokens) - 1], [1.0], [1.0])
+            for tokens in ([1, 2, 3, 4], [1, 2, 3, 5, 6], [1, 2, 3, 5, 7], [9, 9])
+        ]
         [tree] = trees(sequences, 100)
         self.assertEqual(tree.tokens.tolist(), [1, 2, 3, 5, 9])
         self.assertEqual(tree.positions.tolist(), [0, 1, 2, 3, 0])
@@ -263,7 +294,13 @@ class Gguf(unittest.TestCase):
             layer = stem.split(".")[2] if stem.startswith("model.layers.") else None
             wanted = back[stem] if layer is None else f"blk.{layer}.{parts[stem.split('.', 3)[3]]}"
             values = value.numpy()
-            quantized = None if values.ndim == 1 else gguf.GGMLQuantizationType.F16 if stem == "lm_head" else gguf.GGMLQuantizationType.Q8_0
+            quantized = (
+                None
+                if values.ndim == 1
+                else gguf.GGMLQuantizationType.F16
+                if stem == "lm_head"
+                else gguf.GGMLQuantizationType.Q8_0
+            )
             data = values if quantized is None else gguf.quants.quantize(values, quantized)
             writer.add_tensor(f"{wanted}.{kind}", data, raw_dtype=quantized)
         writer.write_header_to_file()
