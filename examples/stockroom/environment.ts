@@ -1,7 +1,7 @@
 // A stockroom for a real language model to learn in: an answer takes two calls in order, since
 // prices and counts are found by a code that only `find_item` knows. 60 tasks to train on and 60
 // held out, which share no item, no code and no number:
-//   npx trainable-agents train --gguf model.gguf --env ./examples/stockroom/environment.ts --strategy act --max-turns 4
+//   npx trainable-agents train --gguf model.gguf --env ./examples/stockroom/environment.ts --strategy act --max-turns 6
 
 import { defineEnvironment } from "trainable-agents/environments";
 

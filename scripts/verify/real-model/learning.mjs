@@ -10,7 +10,11 @@ import { join } from "node:path";
 
 import { root } from "../../run-command.mjs";
 
-/** The trainings, each a folder. With --quick all are short, and nothing is demanded. */
+/**
+ * The trainings, each a folder. With --quick all are short, and nothing is demanded.
+ *
+ * @type {Readonly<Record<string, { readonly seed: number, readonly minutes: number, readonly sabotage: import("../../../dist/learner/index.js").Sabotage }>>}
+ */
 const trainings = {
   "seed-0": { seed: 0, minutes: 40, sabotage: "none" },
   "seed-1": { seed: 1, minutes: 40, sabotage: "none" },
@@ -33,7 +37,9 @@ export async function verifyRealLearning({ gguf, python, folder, only, quick }) 
   const names = Object.keys(trainings).filter((name) => only === null || name === only);
   const tasks = quick ? 4 : heldOut;
   for (const name of names) {
-    const { seed, minutes, sabotage } = trainings[/** @type {keyof typeof trainings} */ (name)];
+    const training = trainings[name];
+    if (training === undefined) continue;
+    const { seed, minutes, sabotage } = training;
     const out = join(folder, quick ? `quick-${name}` : name);
     if (existsSync(join(out, "result.json"))) continue;
     process.stdout.write(`\n=== ${name}: ${minutes} minutes, ${sabotage === "none" ? "the right mask" : sabotage}\n`);
@@ -46,11 +52,12 @@ export async function verifyRealLearning({ gguf, python, folder, only, quick }) 
  * Begins a training, or resumes one that was stopped.
  *
  * @param {{ readonly gguf: string, readonly python: string, readonly out: string, readonly seed: number,
- *   readonly sabotage: string, readonly tasks: number, readonly minutes: number }} options
+ *   readonly sabotage: import("../../../dist/learner/index.js").Sabotage, readonly tasks: number, readonly minutes: number }} options
  */
 async function trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes }) {
   const { readTraining, trainFrom } = await import("../../../dist/api/train.js");
   const { stepLine } = await import("../../../dist/cli/display/training-display.js");
+  /** @type {import("../../../dist/api/train.js").TrainOptions} */
   const begun = {
     gguf,
     python,
@@ -59,7 +66,7 @@ async function trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes }) 
     minutes,
     env: join(root, "examples", "stockroom", "environment.ts"),
     strategy: "act",
-    maxTurns: 4,
+    maxTurns: 6,
     maxNewTokens: 48,
     maxContextTokens: 1536,
     finalTasks: tasks,
@@ -69,11 +76,12 @@ async function trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes }) 
   };
   const resumed = existsSync(join(out, "train.json"));
   let shown = 0;
-  const onEvent = (/** @type {any} */ event) => {
+  const onEvent = (/** @type {import("../../../dist/learner/index.js").TrainingEvent} */ event) => {
     if (event.type === "notice") process.stdout.write(`${event.message}\n`);
-    const metrics = event.progress?.metrics ?? null;
-    if (metrics === null || metrics.step <= shown) return;
-    shown = metrics.step;
+    const metrics = event.type === "progress" ? event.progress.metrics : null;
+    const step = metrics?.["step"] ?? 0;
+    if (metrics === null || step <= shown) return;
+    shown = step;
     process.stdout.write(`${stepLine(metrics)}\n`);
   };
   const settings = await readTraining(resumed ? { resume: out, python } : begun);
@@ -97,12 +105,14 @@ async function report(folder, { quick, tasks }) {
   for (const name of Object.keys(trainings)) {
     const place = join(folder, quick ? `quick-${name}` : name);
     if (!existsSync(join(place, "result.json"))) continue;
-    const [before, after] = await Promise.all(
-      ["before", "after"].map((when) => outcomes(join(place, `${when}-greedy.jsonl`))),
-    );
-    const changes = before.map(({ passed }, at) => after[at].passed - passed);
+    const [before, after] = await Promise.all([
+      outcomes(join(place, "before-greedy.jsonl")),
+      outcomes(join(place, "after-greedy.jsonl")),
+    ]);
+    const changes = before.map(({ passed }, at) => (after[at]?.passed ?? 0) - passed);
     differences[name] = changes;
-    const { steps } = JSON.parse(await readFile(join(place, "result.json"), "utf8"));
+    const result = await readFile(join(place, "result.json"), "utf8");
+    const { steps } = /** @type {{ readonly steps: number }} */ (JSON.parse(result));
     const rates = [before, after].map((list) => points(mean(list.map(({ passed }) => passed)))).join(" -> ");
     process.stdout.write(
       `${name.padEnd(10)} ${String(steps).padStart(6)}  ${rates.padEnd(24)}  ${show(differenceInterval(changes))}\n`,
@@ -133,7 +143,12 @@ async function report(folder, { quick, tasks }) {
 /** @param {string} path @returns {Promise<readonly { readonly passed: number }[]>} */
 async function outcomes(path) {
   const lines = (await readFile(path, "utf8")).split("\n");
-  return lines.filter((line) => line !== "").map((line) => JSON.parse(line));
+  return lines.filter((line) => line !== "").map(readOutcome);
+}
+
+/** @param {string} line @returns {{ readonly passed: number }} */
+function readOutcome(line) {
+  return /** @type {{ readonly passed: number }} */ (JSON.parse(line));
 }
 
 /** @param {readonly number[]} values */
