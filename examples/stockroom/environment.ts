@@ -38,7 +38,7 @@ const tasks = [...items.keys()].map((item, number) => {
   return {
     instruction: `Ask: ${request}`,
     agenda: {
-      greetings: [request],
+      greetings: ["Hello."],
       slots: [],
       goals: [
         {
@@ -52,7 +52,8 @@ const tasks = [...items.keys()].map((item, number) => {
         },
       ],
       farewells: ["Thank you, goodbye."],
-      patience: 1,
+      // A small model often speaks before it has called anything; the next turn may do better.
+      patience: 3,
     },
     state: { item, kind, found: false, looked: false } satisfies State,
     info: { kind },
@@ -74,8 +75,9 @@ const lookUp = (what: State["kind"], description: string) => ({
 export default defineEnvironment<State>({
   name: "stockroom",
   guidelines:
-    "You answer questions about a stockroom. First call find_item with the name of the item: it returns the item's code. " +
-    "Then call get_price or get_stock with that code. Then tell the customer the number.",
+    "You answer questions about a stockroom with its tools, and never from memory. Example: the customer asks what the silver sofa costs. " +
+    'First call find_item with {"name": "silver sofa"}, which returns its code, such as Z99. Then call get_price with {"code": "Z99"}, ' +
+    "or get_stock if the customer asks how many there are. Then tell the customer the number that it returned.",
   tools: {
     find_item: {
       description: "The code of an item.",
