@@ -31,6 +31,11 @@ __all__ = ["group_advantages", "group_loss", "train"]
 
 Row = dict[str, Any]
 
+LOOK_SECONDS = 15.0
+"""Between looks at the producer while a batch is waited for."""
+SILENT_BATCHES = 8
+"""Batches of groups without signal, one after the other, after which there is nothing left to learn from."""
+
 
 @dataclass(frozen=True)
 class GroupLoss:
@@ -103,9 +108,9 @@ def train(
     source: Path | None = None,
     say: Any = print,
 ) -> int:
-    """Trains until `minutes` or `steps` are over and returns the last version. `model` has the engine's weights, which the
-    engine calls `version`. Checkpoints are written to `folder`, which the engine sees, with the tokenizer of the
-    model folder `source`."""
+    """Trains until `minutes` or `steps` are over, or no group has a signal any more, says why it ends, and returns the last
+    version. `model` has the engine's weights, which the engine calls `version`. Checkpoints are written to `folder`, which the
+    engine sees, with the tokenizer of the model folder `source`. The minutes also end a wait for groups."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
     training = uuid.uuid4().hex
     deadline = time.monotonic() + 60 * minutes
@@ -124,9 +129,19 @@ def train(
             )
             return producer["id"]
 
-    async def take(number: int) -> list[list[Row]]:
+    async def take(number: int, waits: _Waits) -> list[list[Row]] | None:
+        """`None` when there is a reason to stop, which `waits` has."""
         async with Client(service, patience=PATIENCE) as client:
-            batch = await client.take(producer, number)
+            taking = asyncio.ensure_future(client.take(producer, number))
+            try:
+                while not (await asyncio.wait({taking}, timeout=min(LOOK_SECONDS, max(0.1, deadline - time.monotonic()))))[0]:
+                    state = await client.producer(producer)
+                    if waits.look(int(state["dropped"].get("zero-signal", 0)), time.monotonic() > deadline, say):
+                        return None
+                batch = await taking
+                waits.newest = int((await client.producer(producer))["dropped"].get("zero-signal", 0))
+            finally:
+                taking.cancel()
         return [[row for row in group["rows"] if row["reward"] is not None] for group in batch["groups"]]
 
     async def end() -> None:
@@ -135,10 +150,16 @@ def train(
 
     producer = asyncio.run(begin())
     number = 0
+    waits = _Waits(most_silent=SILENT_BATCHES * groups)
     try:
         while time.monotonic() < deadline and (steps is None or number < steps):
             started = time.monotonic()
-            batch = asyncio.run(take(number))
+            batch = asyncio.run(take(number, waits))
+            if batch is None:
+                break
+            if not batch:
+                waits.reason = "the service has no further groups"
+                break
             played = time.monotonic()
             tokens = sum(sum(row["loss_mask"]) for rows in batch for row in rows)
             drift = 0.0
@@ -158,14 +179,55 @@ def train(
             for name in () if source is None else ("tokenizer.json", "tokenizer_config.json"):
                 shutil.copy(source / name, checkpoint / name)
             rewards = [row["reward"] for rows in batch for row in rows]
+            silent = waits.taken(statistics.fmean(rewards) if rewards else 0.0)
             say(
-                f"step {number}  groups {len(batch)}  trained tokens {tokens}  mean reward {statistics.fmean(rewards):.3f}  "
+                f"step {number}  groups {len(batch)}  without signal {silent}  trained tokens {tokens}  mean reward {statistics.fmean(rewards):.3f}  "
                 f"largest difference of a logprob {drift:.1e}  seconds {played - started:.1f} to wait, "
                 f"{time.monotonic() - played:.1f} to learn"
             )
+        else:
+            waits.reason = "the steps are made" if number == steps else f"the {minutes:g} minutes are over"
+        say(f"stopped at version {version}: {waits.reason}")
     finally:
         asyncio.run(end())
     return version
+
+
+@dataclass
+class _Waits:
+    """What is known while a batch is waited for: groups that were dropped because all of their rewards were equal."""
+
+    most_silent: int
+    dropped: int = 0
+    said: int = 0
+    """Number of dropped groups at the last batch, and at the last line about them."""
+    last_reward: float | None = None
+    reason: str = ""
+    newest: int = 0
+
+    def look(self, dropped: int, is_late: bool, say: Any) -> bool:
+        """True when the wait has to end."""
+        self.newest, silent = dropped, dropped - self.dropped
+        if is_late:
+            self.reason = f"the minutes are over, {silent} groups without signal after the last batch"
+            return True
+        if silent >= self.most_silent:
+            self.reason = f"{silent} groups in a row had no signal: {self._guess()}"
+            return True
+        if silent > self.said:
+            self.said = silent
+            say(f"waiting: {silent} groups without signal so far")
+        return False
+
+    def taken(self, mean_reward: float) -> int:
+        """A batch was taken. Returns how many groups without signal came before it, as far as they were seen."""
+        silent, self.dropped, self.said, self.last_reward = self.newest - self.dropped, self.newest, 0, mean_reward
+        return silent
+
+    def _guess(self) -> str:
+        if self.last_reward is None:
+            return "no episode earns more than another; begin with easier tasks, or with a model that sometimes passes"
+        return f"the episodes of a task all earn the same, and the last batch earned {self.last_reward:.2f} on average"
 
 
 def _common_prefix(sequences: Sequence[Sequence[int]]) -> int:

@@ -1,6 +1,6 @@
 // `npm run verify -- trainers`: the plug-ins for trainers, each run by the trainer itself on the
 // CPU, with a model of ours and the real service: TRL's GRPOTrainer, verl's agent loop, plain
-// torch, and slime if SLIME_REPO names a checkout of it (it is on no registry); and the learner of
+// torch, the learner of real models, and slime if SLIME_REPO names a checkout of it (it is on no registry); and the learner of
 // `train` compared with torch on the same rows. With --full torch trains for 12 minutes and must
 // pass more of the held-out tasks, and the learner makes twelve steps for comparison with torch.
 
@@ -13,10 +13,13 @@ import { makeEnvironment, versionOf } from "./python.mjs";
 const pinned = { torch: "2.13.0", transformers: "5.23.0", trl: "1.16.0", verl: "0.9.1" };
 /** Packages that verl imports without declaring them. */
 const further = ["httpx==0.28.1", "cachetools==6.2.2", "fastapi==0.165.0", "uvicorn==0.38.0"];
+/** Packages of the learner of real models, beside torch and transformers. */
+const ofRealModels = ["peft==0.21.2", "gguf==0.19.0"];
 const checks = {
   trl: "check_trl",
   verl: "check_verl",
   torch: "check_torch",
+  model: "check_model",
   learner: "check_learner",
   slime: "check_slime",
 };
@@ -29,7 +32,7 @@ export async function verifyTrainers({ newest, full }) {
   const names = Object.entries(pinned).map(([name, version]) => (newest ? name : `${name}==${version}`));
   const { bin } = makeEnvironment({
     name: newest ? "trainers-newest" : "trainers",
-    packages: [...names, ...further],
+    packages: [...names, ...further, ...ofRealModels],
     // verl declares older versions.
     overrides: names.filter((name) => /^(torch|transformers)\b/.test(name)),
   });

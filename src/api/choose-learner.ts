@@ -5,11 +5,13 @@ import {
   CloningLearner,
   type Learner,
   type LearnerState,
+  type LogprobAgreement,
   PolicyLearner,
   type PolicyParts,
   readClonedSamples,
   type Sabotage,
   stepMetrics,
+  type Trainer,
 } from "../learner/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -24,10 +26,13 @@ export async function createLearner(
     readonly modelFolder: string;
     readonly state: LearnerState;
     readonly sabotage: Sabotage;
+    /** The trainer that clones; `null` if the model cannot be cloned into. */
+    readonly cloner: Trainer | null;
+    readonly agreement?: Pick<LogprobAgreement, "mean" | "largest">;
   },
 ): Promise<Learner> {
   const { algorithm, lr, warmUp: warmUpSteps, maxGradNorm: maxGradientNorm, weightDecay } = settings;
-  const { base, modelFolder, state, sabotage } = from;
+  const { base, modelFolder, state, sabotage, cloner } = from;
   const isCloning = algorithm === "sft";
   if (isCloning !== (settings.from !== null)) {
     throw new ConfigurationError(
@@ -64,6 +69,7 @@ export async function createLearner(
         normalizeAdvantages: settings.normalize === "std",
         credit,
         creditDiscount,
+        ...(from.agreement === undefined ? {} : { agreement: from.agreement }),
         loss: { clip: clip === null ? null : { low: clip, high: clip }, kl, entropy },
       },
       state,
@@ -78,13 +84,18 @@ export async function createLearner(
       },
     };
   }
+  if (cloner === null) {
+    throw new ConfigurationError(
+      "Cannot imitate with a model of torch: this trainer learns from rewards only; use --algorithm grpo, or a trainer for SFT on exported rows.",
+    );
+  }
   const samples = await readClonedSamples(settings.from, {
     cwd: surroundings.cwd,
     minReward: settings.minReward,
     modelFolder,
-    vocabularySize: parts.trainer.config.vocabularySize,
+    vocabularySize: cloner.config.vocabularySize,
   });
-  const cloning = new CloningLearner(parts.trainer, samples, {
+  const cloning = new CloningLearner(cloner, samples, {
     ...updates,
     seed,
     batch: settings.batch,
@@ -96,7 +107,7 @@ export async function createLearner(
     },
     step: async () => {
       const metrics = await cloning.step();
-      await parts.publish(parts.trainer.weights(), `step-${cloning.stepsMade}`);
+      await parts.publish(`step-${cloning.stepsMade}`);
       return metrics;
     },
   };

@@ -14,7 +14,6 @@ import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { auditTemplate } from "./audit-template.ts";
 import { type ChosenModel, chooseModel, tokenizerOf } from "./choose-model.ts";
 import { withShippedModel } from "./model-path.ts";
-import { readGgufMetadata } from "../tokenizers/gguf-metadata.ts";
 import { resolveSettings } from "./resolve-settings.ts";
 
 let folder = "";

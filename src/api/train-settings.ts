@@ -5,6 +5,7 @@ import { z } from "zod";
 import {
   choice,
   custom,
+  flag,
   named,
   number,
   numberWithin,
@@ -79,6 +80,11 @@ export const trainSettings = section("Learning", {
     "tokens of conversations to clone (default: as many as half of --minutes allows, at most 1000000)",
   ),
   batch: whole(32).help("samples per update (sft only)"),
+  python: text("<program>", "the path of a Python").help(
+    "Python that trains a real model (--gguf, or --model with its weights), with torch, transformers, peft and gguf (default: the one of --install, else python3)",
+  ),
+  install: flag.help("install these packages, about 6 GB, into a separate folder if that Python lacks them"),
+  rank: whole(16, { value: "<n>", max: 512 }).help("rank of the adapter (LoRA) that is trained for a real model"),
   threads: whole(null, { min: 1, max: 64 }).help(
     "threads of the engine and the learner; the result depends on their number (default: one per core, at most 8)",
   ),

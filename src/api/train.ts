@@ -10,14 +10,11 @@ import { makeFolder } from "../system/make-folder.ts";
 import { dumpJson, fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
-import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
   createLiveOrder,
   createTaskOrder,
-  createTrainer,
   firstState,
   type HeldOutTasks,
-  loadTraining,
   type PolicyParts,
   readFields,
   replaceFile,
@@ -28,11 +25,12 @@ import {
   type TrainingResult,
   runTraining,
 } from "../learner/index.ts";
-import { loadKernels, readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
+import { shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { createLearner } from "./choose-learner.ts";
 import { chooseModel } from "./choose-model.ts";
-import { modelPath, withShippedModel } from "./model-path.ts";
+import { withShippedModel } from "./model-path.ts";
+import { isRealModel, loadEmbedded, loadTorch } from "./train-model.ts";
 import { chooseTasks, holdOut, traitsIn } from "./train-tasks.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { chooseGrading } from "./choose-graders.ts";
@@ -130,10 +128,8 @@ async function trainWith(
     const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, verdict: null, alarms: [] };
     return { ...nothing, end, elapsedMs: performance.now() - begun, folder };
   }
-  const { environment, split, modelFolder, heldOut, endTokenId, base } = prepared;
-  const saved = settings.resume === null ? null : await loadTraining(place);
-  const threads = settings.threads ?? Math.min(8, availableParallelism());
-  const checkpoint = saved?.checkpoint ?? prepared.checkpoint;
+  const { environment, split, modelFolder, heldOut, base, model } = prepared;
+  const { saved } = model;
   const notice = (message: string): void => onEvent({ type: "notice", message });
   const disk = new Disk(place, { waitMs: milliseconds(base.diskWait) });
   tellDisk(disk, place, notice);
@@ -145,17 +141,9 @@ async function trainWith(
   await makeFolder(place).catch(refuse);
   // Every running episode listens to these signals, and all episodes run at once.
   setMaxListeners(0, signal, drain);
-  const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
-  const trainer = await createTrainer(checkpoint, { threads, ...optimizer });
-  opened.add(() => trainer.close());
   const state = saved?.state ?? firstState;
-  const engine = createEmbeddedEngine({
-    checkpoint,
-    weightVersion: `step-${state.step}`,
-    seed: base.seed,
-    ...(settings.threads === null ? {} : { threads: settings.threads }),
-  });
-  opened.add(() => engine.close());
+  const trained = await model.open(prepared.endTokenId);
+  const { engine, trainer, reference, publish, cloner, keepBest } = trained;
   const { user, strategy, renderer } = prepared;
   const runnerOf = (grading: Grading | undefined, sampling = samplingOf(base)) =>
     makeRunner(
@@ -168,7 +156,7 @@ async function trainWith(
         limits: {
           maxTurns: base.maxTurns,
           maxSampledTokens: base.maxSampledTokens,
-          maxContextTokens: checkpoint.config.contextLength,
+          maxContextTokens: model.contextLength,
         },
       },
     );
@@ -179,10 +167,10 @@ async function trainWith(
   const evaluate = runnerOf(measured);
   const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
   const rank = grading === null ? null : groupRanking(grading);
-  const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
-  const parts = { trainer, runEpisode, rank, publish, taskset: prepared.trainTasks, order: prepared.order };
-  const reference = prepared.checkpoint.weights;
-  const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
+  const taskset = prepared.trainTasks;
+  const parts: PolicyParts = { trainer, runEpisode, rank, publish, reference, taskset, order: prepared.order };
+  const agreement = trained.agreement === undefined ? {} : { agreement: trained.agreement };
+  const learner = await createLearner(given, parts, { base, modelFolder, state, sabotage, cloner, ...agreement });
   const id = settings.resume === null ? randomUUID() : await idOf(place);
   const sink = await openCurves(base.metrics, {
     folder: place,
@@ -197,8 +185,8 @@ async function trainWith(
       format: 1,
       id,
       versions: packageVersions(),
-      kernels: loadKernels().build,
-      threads,
+      kernels: model.kernels,
+      threads: model.threads,
       environment: environment.name,
       split,
       model: modelFolder,
@@ -209,14 +197,15 @@ async function trainWith(
   }
   const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
   notice(`${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`);
+  if (model.notice !== null) notice(model.notice);
   if (prepared.strangerTo !== null && saved === null) notice(prepared.strangerTo);
   const result = await runTraining({
     learner,
-    trainer,
+    save: trained.save,
+    ...(keepBest === undefined ? {} : { onBest: keepBest }),
     runEpisode: evaluate,
     runGreedily,
     heldOut,
-    endTokenId,
     saved,
     drain,
     signal,
@@ -230,8 +219,8 @@ async function trainWith(
     folder: place,
     disk,
     begun,
-    modelFolder: resolve(surroundings.cwd, modelFolder),
     title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
+    ...(trained.collapse === undefined ? {} : { collapse: trained.collapse }),
     stopsAtCollapse: sabotage === "none",
   });
   return { ...result, folder };
@@ -284,9 +273,25 @@ const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
  */
 const shortBookshop = { cases: "cancel/plain,cancel/shipped,cancel/delivered" };
 
+/**
+ * Defaults for a real model: few groups a step, because each costs a minute on two cores; the
+ * learning rate with which rank 16 learnt fastest; a checkpoint at every step, which holds only the
+ * adapter.
+ */
+const realTraining = {
+  minutes: 40,
+  groups: 4,
+  lr: 1e-4,
+  warmUp: 1,
+  kl: 0,
+  evalEvery: 5,
+  evalTasks: 16,
+  checkpointEvery: 1,
+};
+
 /** Options that may be given again to a resumed training. */
 const changeable: ReadonlySet<string> = new Set([
-  ...["resume", "steps", "minutes", "metrics", "quiet"],
+  ...["resume", "steps", "minutes", "metrics", "quiet", "python", "install"],
   ...["cwd", "variables", "signal", "drain", "onEvent"],
 ]);
 
@@ -298,9 +303,14 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   const folder = readFlag(trainSettings.resume, resume);
   if (folder !== null) return readTrainingToResume(folder, options);
   const { settings: given, surroundings } = await readOptions(options, rolloutDefaults);
-  const asked = readFlags(trainSettings, options);
+  const isReal = await isRealModel(given, surroundings.cwd);
+  const asked = readFlags(trainSettings, isReal ? { ...realTraining, ...options } : options);
   const isShort =
-    asked.minutes < shortMinutes && asked.steps === null && asked.algorithm === "grpo" && asked.fromExpert === null;
+    !isReal &&
+    asked.minutes < shortMinutes &&
+    asked.steps === null &&
+    asked.algorithm === "grpo" &&
+    asked.fromExpert === null;
   const isShown = isShort && given.env === "bookshop" && (given.model === null || given.model === "bookshop-nano");
   const demonstration = { ...shortTraining, ...(isShown ? shortBookshop : {}) };
   const settings = isShort ? readFlags(trainSettings, { ...demonstration, ...options }) : asked;
@@ -328,10 +338,10 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   // A short training that evaluated all final tasks would do little else; making a model of its own
   // takes half of the time.
   const minutes = settings.fromExpert === null ? settings.minutes : settings.minutes / 2;
-  const finalTasks =
-    options.finalTasks === undefined
-      ? Math.min(settings.finalTasks, Math.max(21, Math.round(minutes * 52.5)))
-      : settings.finalTasks;
+  const affordable = isReal
+    ? Math.min(60, Math.max(8, Math.round(minutes * 1.5)))
+    : Math.max(21, Math.round(minutes * 52.5));
+  const finalTasks = options.finalTasks ?? Math.min(settings.finalTasks, affordable);
   return { settings: { ...settings, finalTasks }, base, folder: out, surroundings };
 }
 
@@ -386,7 +396,10 @@ async function prepareTraining(
 ) {
   const { fromExpert } = settings;
   const isMade = fromExpert !== null && settings.resume === null;
-  const base = withShippedModel({ ...given, engine: "embedded", ...(isMade ? { model: join(folder, "model") } : {}) });
+  const isReal = await isRealModel(given, surroundings.cwd);
+  const base = isReal
+    ? { ...given, engine: "sglang" as const }
+    : withShippedModel({ ...given, engine: "embedded", ...(isMade ? { model: join(folder, "model") } : {}) });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
     settings: base,
@@ -400,7 +413,7 @@ async function prepareTraining(
     settings.evalSplit ?? ["validation", "test"].find((one) => environment.splits.includes(one)) ?? split,
     "--eval-split",
   );
-  const modelFolder = base.model ?? "";
+  const modelFolder = base.gguf ?? base.model ?? "";
   const [user, strategy] = await Promise.all([
     chooseUser(base, environment, surroundings),
     chooseStrategy(base, environment, surroundings),
@@ -439,24 +452,24 @@ async function prepareTraining(
     });
     if (!isWhole) return null;
   }
-  const [checkpoint, { tokenizer, renderer }] = await Promise.all([
-    readCheckpoint(modelPath(modelFolder, cwd)),
-    chooseModel(base, cwd),
-  ]);
+  const placed = { settings, base, place: resolve(cwd, folder), surroundings, opened };
+  const notice = (message: string): void => onEvent({ type: "notice", message });
+  const model = isReal ? await loadTorch(placed, { signal, notice }) : await loadEmbedded(placed);
+  const { tokenizer, renderer } = await chooseModel({ ...base, gguf: null, model: model.rendererFolder }, cwd);
   const redact = redactorFor(surroundings.env, { variables: accessVariables(base), urls: addressesOf(base) });
   const graded = { ...base, groupSize: settings.groupSize };
   const grading = await chooseGrading(graded, environment, { ...surroundings, redact });
-  if (tokenizer.vocabularySize > checkpoint.config.vocabularySize) {
+  if (model.vocabularySize !== null && tokenizer.vocabularySize > model.vocabularySize) {
     throw new ConfigurationError(
       `Cannot train "${modelFolder}": its tokenizer has ${tokenizer.vocabularySize} tokens, but its config.json says ` +
-        `${checkpoint.config.vocabularySize}; give the files of one model.`,
+        `${model.vocabularySize}; give the files of one model.`,
     );
   }
   const least = lookIntoEnvironment(environment, trainTasks.task(trained[0] ?? 0), ({ guidelines, tools }) => {
     const opening = strategy.open({ guidelines, tools, firstUtterance: "", seed: 0 });
     return renderer.renderPrompt(opening.messages, opening.tools).tokens.length;
   });
-  const { contextLength } = checkpoint.config;
+  const { contextLength } = model;
   if (least !== null && least >= contextLength) {
     throw new ConfigurationError(
       `Cannot train "${modelFolder}" on "${environment.name}": a prompt has ${least} tokens before anything is said, and the model's ` +
@@ -479,5 +492,5 @@ async function prepareTraining(
       ? null
       : `The model "${basename(modelFolder)}" has only seen the bookshop, never "${environment.name}", so hardly an episode will earn a reward to learn from; ` +
         "clone an expert first (--from-expert), or name a --model that knows this environment.";
-  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
+  return { base, environment, split, modelFolder, model, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
 }

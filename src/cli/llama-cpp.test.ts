@@ -22,6 +22,7 @@ describe("--engine llama-cpp", () => {
       'Cannot use --gguf with engine "embedded": it has no effect there; remove it, or use --engine llama-cpp.',
     ],
     [["--gguf", "x.gguf", "--model", "bookshop-nano", "--url", "http://h"], "it has no effect there"],
+    [["--gguf-adapter", "a.gguf", "--engine", "embedded"], 'Cannot use --gguf-adapter with engine "embedded"'],
     [["--gguf", "x.gguf", "--model", "bookshop-nano", "--preset", "slime-tau"], "the preset speaks to SGLang"],
     [["--gguf", "x.gguf", "--agent-model", "openai/gpt"], "Cannot use --gguf with --agent-model"],
     [["--gguf", "nowhere.gguf", "--model", "bookshop-nano"], 'nowhere.gguf": there is no such file'],

@@ -31,6 +31,7 @@ export {
   type PolicyOptions,
   type PolicyParts,
   type PolicyStep,
+  type PolicyTrainer,
   type PolicyUpdate,
   type StepGroup,
   type StepMetrics,
@@ -45,7 +46,18 @@ export {
   turnAdvantages,
 } from "./turn-credit.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";
-export { loadTraining, type PassRateCurve, readFields, replaceFile, type SavedTraining } from "./training-folder.ts";
+export {
+  loadProgress,
+  loadTraining,
+  type PassRateCurve,
+  readFields,
+  replaceFile,
+  saveCheckpoint,
+  type SavedTraining,
+  saveTraining,
+  type TrainingProgressSaved,
+  writeProgress,
+} from "./training-folder.ts";
 export {
   type HeldOutTasks,
   type Learner,

@@ -49,6 +49,11 @@ export type LossSums = {
   /** Weighted sum of distances to the reference. */
   readonly kl: number;
   readonly clipped: number;
+  /**
+   * Number of tokens whose weight was multiplied by the truncated ratio of their logprobs in
+   * training and in sampling, because these differ. Default: the trainer does not correct.
+   */
+  readonly corrected?: number;
 };
 
 export type LossOptions = {
@@ -114,6 +119,8 @@ export type LogprobAgreement = {
   /** Mean distance over all tokens in the loss. */
   readonly mean: number;
   readonly largest: number;
+  /** Mean estimate of KL(sampling, training) in nats, from the sampled tokens; never negative. */
+  readonly kl: number;
   /** Number of tokens compared. If it is 0, nothing disagrees and nothing is proven. */
   readonly tokens: number;
 };
@@ -126,27 +133,31 @@ export function logprobAgreement(
   sequences: readonly LossSequence[],
   outcomes: readonly SequenceOutcome[],
 ): LogprobAgreement {
-  let [sum, largest, tokens] = [0, 0, 0];
+  let [sum, largest, kl, tokens] = [0, 0, 0, 0];
   for (const [index, { sampledLogprobs }] of sequences.entries()) {
     const trained = outcomes[index]?.logprobs;
     if (sampledLogprobs === null || trained === undefined) continue;
     for (const [place, sampled] of sampledLogprobs.entries()) {
       const distance = Math.abs(sampled - trained[place]!);
       sum += distance;
+      kl += Math.expm1(trained[place]! - sampled) - (trained[place]! - sampled);
       // NaN compares as neither larger nor smaller, so a missing logprob counts as a disagreement.
       largest = distance <= largest ? largest : distance;
       tokens += 1;
     }
   }
-  return { mean: tokens === 0 ? 0 : sum / tokens, largest, tokens };
+  return { mean: tokens === 0 ? 0 : sum / tokens, largest, kl: tokens === 0 ? 0 : kl / tokens, tokens };
 }
 
 /** Reason to stop training; `null` if the two agree. */
-export function disagreement({ mean, largest }: LogprobAgreement): string | null {
-  if (mean <= agreementLimits.mean && largest <= agreementLimits.largest) return null;
+export function disagreement(
+  { mean, largest }: Pick<LogprobAgreement, "mean" | "largest">,
+  limits: Pick<LogprobAgreement, "mean" | "largest"> = agreementLimits,
+): string | null {
+  if (mean <= limits.mean && largest <= limits.largest) return null;
   return (
     `the logprobs of sampling and training differ by ${show(mean)} on average and ${show(largest)} at most, ` +
-    `${show(agreementLimits.mean)} and ${show(agreementLimits.largest)} are allowed: the weights that sampled are not those ` +
+    `${show(limits.mean)} and ${show(limits.largest)} are allowed: the weights that sampled are not those ` +
     "that are trained, or tokens and masks do not belong together"
   );
 }

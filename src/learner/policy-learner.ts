@@ -13,9 +13,17 @@ import {
   type WeightedSample,
   hasZeroVariance,
 } from "./group-advantages.ts";
-import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequence, type LossOptions } from "./loss.ts";
+import {
+  disagreement,
+  type LogprobAgreement,
+  logprobAgreement,
+  type LossOptions,
+  type LossSequence,
+  type SequenceOutcome,
+} from "./loss.ts";
+import type { UpdateOptions } from "./model/index.ts";
 import { liveShares, type LiveShares, type TaskOrder } from "./task-order.ts";
-import type { Trainer } from "./trainer.ts";
+import type { LossOutcome } from "./trainer.ts";
 import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
 /** Settings of updates that every algorithm shares. */
@@ -47,22 +55,31 @@ export type PolicyOptions = UpdateSchedule & {
   readonly loss: LossOptions;
   /** Penalty for broken rules; see `WeighOptions`. */
   readonly penalty: number;
+  /** Differences of logprobs that stop the training. @default those that rounding explains */
+  readonly agreement?: Pick<LogprobAgreement, "mean" | "largest">;
   /** Deliberate mistakes, for experiments that show the purpose of the checks. */
   readonly sabotage: Sabotage;
 };
 
+/** The two calls of a trainer that make a step: gradients of a loss, and an update from them. */
+export interface PolicyTrainer {
+  accumulate(sequences: readonly LossSequence[], loss?: LossOptions): Promise<LossOutcome>;
+  /** Resolves with the norm of the gradients. */
+  update(options: UpdateOptions): Promise<number>;
+}
+
 export type PolicyParts = {
-  readonly trainer: Trainer;
+  readonly trainer: PolicyTrainer;
   /** Runs an episode with the weights that were published last, and seeds every turn. */
   readonly runEpisode: RunEpisode;
   /** Compares the episodes of a group. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
-  /** Publishes weights to the engine; resolves once it samples from them. */
-  readonly publish: (weights: Float32Array, version: string) => Promise<void>;
-  /** The weights to stay close to; read only if the loss has `kl`. */
-  readonly reference: Float32Array;
+  /** Publishes the trainer's weights to the engine; resolves once it samples from them. */
+  readonly publish: (version: string) => Promise<void>;
+  /** Outcomes under the weights to stay close to; called only if the loss has `kl`. */
+  readonly reference: (sequences: readonly LossSequence[]) => Promise<readonly SequenceOutcome[]>;
 };
 
 /** Progress of a learner, apart from the weights and the optimizer. */
@@ -160,7 +177,7 @@ export class PolicyLearner {
       liveShare: live / groups.length,
       liveShares: liveShares(state.liveShares, found),
     };
-    await this.#parts.publish(this.#parts.trainer.weights(), this.weightVersion);
+    await this.#parts.publish(this.weightVersion);
     const [rolloutMs, trainMs] = [trained - begun, performance.now() - trained];
     return { step: this.#state.step, weightVersion, groups, update, rolloutMs, trainMs };
   }
@@ -175,12 +192,12 @@ async function updatePolicy(
   if (sabotage === "none") checkVersions(rows, versionOf(made));
   let sequences: readonly LossSequence[] = policySequences(rows, sabotage);
   if ((loss.kl ?? 0) !== 0) {
-    const outcomes = await trainer.evaluate(sequences, { weights: reference });
+    const outcomes = await reference(sequences);
     sequences = sequences.map((sequence, index) => ({ ...sequence, referenceLogprobs: outcomes[index]!.logprobs }));
   }
   const outcome = await trainer.accumulate(sequences, loss);
   const agreement = logprobAgreement(sequences, outcome.sequences);
-  const reason = sabotage === "none" ? disagreement(agreement) : null;
+  const reason = sabotage === "none" ? disagreement(agreement, options.agreement) : null;
   if (reason !== null) throw new DisagreementError(made + 1, reason, agreement);
   const learningRate = warmedUp(options, made + 1);
   const gradientNorm = await trainer.update({ learningRate, maxGradientNorm, weightDecay });
@@ -193,6 +210,8 @@ async function updatePolicy(
     kl: outcome.kl,
     /** Share of tokens whose ratio left the clip. */
     clipped: outcome.targets === 0 ? 0 : outcome.clipped / outcome.targets,
+    /** Tokens whose weight was corrected for sampling; `null` if the trainer corrects none. */
+    corrected: outcome.corrected ?? null,
     gradientNorm,
     learningRate,
     agreement,
@@ -317,6 +336,8 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
     gradient_norm: update?.gradientNorm ?? null,
     learning_rate: update?.learningRate ?? null,
     logprob_difference_mean: agreement?.mean ?? null,
+    sampling_kl: agreement?.kl ?? null,
+    corrected_tokens: update?.corrected ?? null,
     logprob_difference_largest: agreement?.largest ?? null,
     rollout_seconds: step.rolloutMs / 1000,
     train_seconds: step.trainMs / 1000,

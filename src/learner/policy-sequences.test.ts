@@ -63,7 +63,7 @@ describe("policySequences()", () => {
     const agreement = logprobAgreement(policySequences(rows, "shifted-mask"), [
       { logprobs: new Float32Array(3), entropies: new Float32Array(3) },
     ]);
-    expect(agreement).toEqual({ mean: 0, largest: 0, tokens: 0 });
+    expect(agreement).toEqual({ mean: 0, largest: 0, kl: 0, tokens: 0 });
     expect(disagreement(agreement)).toBeNull();
   });
 });
@@ -75,14 +75,16 @@ describe("logprobAgreement()", () => {
 
   test("is the distance of what was reported to what training computes", () => {
     const agreement = logprobAgreement(sequences, outcomeOf(-2, -3.5, -4, -7.25));
-    expect(agreement).toEqual({ mean: 0.75 / 4, largest: 0.5, tokens: 4 });
+    expect(agreement).toMatchObject({ mean: 0.75 / 4, largest: 0.5, tokens: 4 });
+    // One logprob is 0.5 lower in training, one 0.25 lower.
+    expect(agreement.kl).toBeCloseTo((Math.exp(-0.5) - 1 + 0.5 + Math.exp(-0.25) - 1 + 0.25) / 4);
     expect(disagreement(agreement)).toContain("differ by 1.9e-1 on average and 5.0e-1 at most");
   });
 
   test("is none where the two are equal, and a logprob that is no number disagrees", () => {
     expect(disagreement(logprobAgreement(sequences, outcomeOf(-2, -3, -4, -7)))).toBeNull();
     expect(disagreement(logprobAgreement(sequences, outcomeOf(-2, -3, -4, Number.NaN)))).not.toBeNull();
-    expect(disagreement({ mean: 0, largest: 3e-3, tokens: 1 })).not.toBeNull();
-    expect(disagreement({ mean: 2e-4, largest: 1e-3, tokens: 1 })).not.toBeNull();
+    expect(disagreement({ mean: 0, largest: 3e-3 })).not.toBeNull();
+    expect(disagreement({ mean: 2e-4, largest: 1e-3 })).not.toBeNull();
   });
 });

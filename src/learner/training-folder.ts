@@ -23,12 +23,16 @@ import {
 } from "./model/index.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** A checkpoint of a training, to continue from. */
-export type SavedTraining = {
+/** Progress of a training at a checkpoint, apart from weights and moments. */
+export type TrainingProgressSaved = {
   readonly folder: string;
   readonly state: LearnerState;
   /** Time of all processes together. */
   readonly elapsedMs: number;
+};
+
+/** A checkpoint of a training of the embedded model, to continue from. */
+export type SavedTraining = TrainingProgressSaved & {
   readonly checkpoint: Checkpoint;
   readonly optimizer: OptimizerState;
 };
@@ -36,8 +40,8 @@ export type SavedTraining = {
 /** training.json of a checkpoint: the progress of the training, apart from weights and moments. */
 const progressSchema = z.object({
   format: z.literal(1),
-  /** Updates that AdamW has made. */
-  optimizerStep: z.number(),
+  /** Updates that AdamW has made, for a trainer that does not keep them itself. */
+  optimizerStep: z.number().default(0),
   step: z.number(),
   groups: z.number(),
   liveShare: z.number(),
@@ -53,13 +57,25 @@ type TrainingToSave = Omit<SavedTraining, "folder"> & { readonly modelFolder: st
 
 /** Resolves with the checkpoint's folder. Leaves no part of one that could not be written. */
 export async function saveTraining(run: string, saved: TrainingToSave): Promise<string> {
-  const folder = join(run, "checkpoints", `step-${String(saved.state.step).padStart(6, "0")}`);
+  return saveCheckpoint(run, saved.state.step, (folder) => writeTraining(folder, saved));
+}
+
+/**
+ * Writes the checkpoint of a step with `write`, into a folder that gets its name when it is
+ * complete; the newest ones are kept. Resolves with the checkpoint's folder.
+ */
+export async function saveCheckpoint(
+  run: string,
+  step: number,
+  write: (folder: string) => Promise<void>,
+): Promise<string> {
+  const folder = join(run, "checkpoints", `step-${String(step).padStart(6, "0")}`);
   const unfinished = `${folder}.unfinished`;
   await rm(unfinished, { recursive: true, force: true });
   try {
     await mkdir(join(run, "checkpoints")).catch(ignoreExisting);
     await mkdir(unfinished);
-    await writeTraining(unfinished, saved);
+    await write(unfinished);
     await rm(folder, { recursive: true, force: true });
     await rename(unfinished, folder);
   } catch (error) {
@@ -83,23 +99,49 @@ async function writeTraining(unfinished: string, saved: TrainingToSave): Promise
     ([name, values]) => [name, { shape: [values.length], values }] as const,
   );
   await writeFile(join(unfinished, "optimizer.safetensors"), writeSafetensors(new Map(moments)));
+  await writeProgress(unfinished, { state, elapsedMs, optimizerStep });
+  for (const file of modelFiles.filter((name) => existsSync(join(saved.modelFolder, name)))) {
+    await copyFile(join(saved.modelFolder, file), join(unfinished, file));
+  }
+}
+
+/** Writes training.json of a checkpoint. `optimizerStep`: 0 if the trainer keeps it itself. */
+export async function writeProgress(
+  folder: string,
+  { state, elapsedMs, optimizerStep = 0 }: Omit<TrainingProgressSaved, "folder"> & { readonly optimizerStep?: number },
+): Promise<void> {
   const progress: z.infer<typeof progressSchema> = {
     format: 1,
     optimizerStep,
     ...state,
     elapsedMs: Math.round(elapsedMs),
   };
-  await writeFile(join(unfinished, "training.json"), `${JSON.stringify(progress, null, 2)}\n`);
-  for (const file of modelFiles.filter((name) => existsSync(join(saved.modelFolder, name)))) {
-    await copyFile(join(saved.modelFolder, file), join(unfinished, file));
-  }
+  await writeFile(join(folder, "training.json"), `${JSON.stringify(progress, null, 2)}\n`);
 }
 
 /**
- * The last complete checkpoint; `null` if the training ended before its first step. Rejects with a
- * `ConfigurationError` for one that is damaged.
+ * The last complete checkpoint of the embedded model; `null` if the training ended before its first
+ * step. Rejects with a `ConfigurationError` for one that is damaged.
  */
 export async function loadTraining(run: string): Promise<SavedTraining | null> {
+  const progress = await loadProgress(run);
+  if (progress === null) return null;
+  const { folder, state, elapsedMs, optimizerStep } = progress;
+  const tensorFile = join(folder, "optimizer.safetensors");
+  const tensors = readSafetensors(await readRegular(tensorFile), tensorFile);
+  const moment = (tensor: string): Float32Array => tensors.get(tensor)?.values ?? new Float32Array(0);
+  const optimizer = { step: optimizerStep, means: moment("means"), variances: moment("variances") };
+  const checkpoint = await readCheckpoint(folder);
+  return { folder, checkpoint, optimizer, state, elapsedMs };
+}
+
+/**
+ * Progress at the last complete checkpoint, independent of the trainer; `null` if the training ended
+ * before its first step.
+ */
+export async function loadProgress(
+  run: string,
+): Promise<(TrainingProgressSaved & { readonly optimizerStep: number }) | null> {
   const name = (await checkpointsOf(run)).at(-1);
   if (name === undefined) return null;
   const folder = join(run, "checkpoints", name);
@@ -116,12 +158,7 @@ export async function loadTraining(run: string): Promise<SavedTraining | null> {
     );
   }
   const { format: _, optimizerStep, elapsedMs, ...state } = data;
-  const tensorFile = join(folder, "optimizer.safetensors");
-  const tensors = readSafetensors(await readRegular(tensorFile), tensorFile);
-  const moment = (tensor: string): Float32Array => tensors.get(tensor)?.values ?? new Float32Array(0);
-  const optimizer = { step: optimizerStep, means: moment("means"), variances: moment("variances") };
-  const checkpoint = await readCheckpoint(folder);
-  return { folder, checkpoint, optimizer, state, elapsedMs };
+  return { folder, state, elapsedMs, optimizerStep };
 }
 
 /** A JSON object from a file of the run. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Taskset } from "../core/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
 import { type Disk, storeFault } from "../store/index.ts";
-import { CollapseWatch } from "./collapse-watch.ts";
+import { type CollapseLimits, CollapseWatch } from "./collapse-watch.ts";
 import {
   type ComparedKind,
   compare,
@@ -18,7 +18,6 @@ import {
   type TaskTraits,
 } from "./comparison.ts";
 import type { LearnerState, StepMetrics } from "./policy-learner.ts";
-import type { Trainer } from "./trainer.ts";
 import {
   appendMetrics,
   type CurvePoint,
@@ -27,8 +26,7 @@ import {
   readMetrics,
   readOutcomes,
   replaceFile,
-  type SavedTraining,
-  saveTraining,
+  type TrainingProgressSaved,
   writeMetrics,
   writeOutcomes,
 } from "./training-folder.ts";
@@ -44,7 +42,10 @@ export interface Learner {
 }
 
 /** Reason why a training ended. Only "collapse" is a bad end. */
-export type TrainingEnd = { readonly type: "steps" | "minutes" | "interrupted" | "collapse"; readonly reason: string };
+export type TrainingEnd = {
+  readonly type: "steps" | "minutes" | "interrupted" | "no-signal" | "collapse";
+  readonly reason: string;
+};
 
 export type TrainingResult = {
   readonly end: TrainingEnd;
@@ -103,7 +104,13 @@ type Evaluation = { readonly sampled: readonly TaskOutcome[]; readonly greedy: r
 
 export type TrainingRunOptions = {
   readonly learner: Learner;
-  readonly trainer: Trainer;
+  /** Writes a checkpoint; resolves with its folder. */
+  readonly save: (progress: Omit<TrainingProgressSaved, "folder">) => Promise<string>;
+  /**
+   * Receives the folder of a checkpoint that passed more periodic tasks greedily than all before
+   * it, the untrained model included. @default none
+   */
+  readonly onBest?: (checkpoint: string) => Promise<void>;
   readonly runEpisode: RunEpisode;
   /** Runs at temperature 0, which shows what was learnt apart from a reduction of noise. */
   readonly runGreedily: RunEpisode;
@@ -114,12 +121,6 @@ export type TrainingRunOptions = {
   readonly folder: string;
   /** The disk of the folder: writes wait for it for the time that it allows. */
   readonly disk: Disk;
-  /**
-   * Folder of the model that the training began with, absolute; its tokenizer goes into every
-   * checkpoint.
-   */
-  readonly modelFolder: string;
-  readonly endTokenId: number;
   /** Title of the plot. */
   readonly title: string;
   /** Time limit for everything, including the closing evaluation. */
@@ -131,10 +132,12 @@ export type TrainingRunOptions = {
   /** Steps between evaluations; 0: only before and after. */
   readonly evalEvery: number;
   readonly checkpointEvery: number;
+  /** Signs of a collapse. @default those of small models */
+  readonly collapse?: CollapseLimits;
   /** False if a collapse does not stop the training. */
   readonly stopsAtCollapse: boolean;
   /** Training to continue; `null` to begin. */
-  readonly saved: SavedTraining | null;
+  readonly saved: TrainingProgressSaved | null;
   /** Stops after the step in progress, which is saved; stops an evaluation at once. */
   readonly drain: AbortSignal;
   /** Stops everything at once. */
@@ -147,19 +150,23 @@ export type TrainingRunOptions = {
   readonly onStep?: (row: StepMetrics) => void;
 };
 
+/** Number of steps without any signal after which there is nothing left to learn from. */
+const silentSteps = 3;
+
 const interrupted: TrainingEnd = { type: "interrupted", reason: "it was interrupted" };
 
 /** Rejects with the error that stopped the learner. */
 export async function runTraining(options: TrainingRunOptions): Promise<TrainingResult> {
-  const { learner, trainer, heldOut, folder, minutes, steps, saved, drain, signal, onEvent } = options;
+  const { learner, heldOut, folder, minutes, steps, saved, drain, signal, onEvent } = options;
   const rows: StepMetrics[] = [];
   const curve: Record<keyof PassRateCurve, CurvePoint[]> = { training: [], evaluations: [], greedy: [] };
   const alarms = new Set<string>();
-  const watch = new CollapseWatch();
+  const watch = new CollapseWatch(options.collapse);
   const { begun = performance.now() } = options;
   let lastCheckpoint = saved?.folder ?? "";
   /** Duration of an evaluation of all held-out tasks; reserved for the end. */
   let evaluationMs = 0;
+  const outOfTime = `the ${minutes} minutes are over`;
   const path = (name: string): string => join(folder, name);
   const notice = (message: string): void => onEvent({ type: "notice", message });
   const elapsedMs = (): number => (saved?.elapsedMs ?? 0) + performance.now() - begun;
@@ -218,13 +225,17 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     for (;;) {
       const { step } = learner.state;
       if (steps !== null && step >= steps) return { type: "steps", reason: `${step} steps are done` };
-      if (!hasTime()) return { type: "minutes", reason: `the ${minutes} minutes are up` };
+      if (!hasTime()) return { type: "minutes", reason: outOfTime };
       const isStopped = drain.aborted || signal.aborted;
       if (!isStopped) report(`step ${step + 1}`);
-      const metrics = isStopped ? null : await learner.step(signal);
+      const deadline = new AbortController();
+      const timer = setTimeout(() => deadline.abort(), Math.min(remainingMs(), 2 ** 31 - 1));
+      const stop = AbortSignal.any([signal, deadline.signal]);
+      const metrics = isStopped ? null : await learner.step(stop).finally(() => clearTimeout(timer));
+      clearTimeout(timer);
       if (metrics === null) {
         if (rows.length > 0) await save();
-        return interrupted;
+        return isStopped || signal.aborted ? interrupted : { type: "minutes", reason: outOfTime };
       }
       const made = learner.state.step;
       const isDue = options.evalEvery > 0 && made % options.evalEvery === 0;
@@ -240,13 +251,28 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
       const collapse = remember(row);
       await keep(() => replaceFile(path("pass-rate.svg"), passRatePlot(curve, options.title)));
       report("");
-      const isLast = made === steps || collapse !== null || drain.aborted || !hasTime();
-      if (isLast || made % options.checkpointEvery === 0) await save();
+      const silence = silenceIn(rows);
+      const isLast = made === steps || (collapse ?? silence) !== null || drain.aborted || !hasTime();
+      if (isLast || isBest(row) || made % options.checkpointEvery === 0) await save();
+      if (isBest(row)) await keepBest();
       if (collapse !== null) {
         notice(`Stopped at step ${made}: ${collapse}.`);
         return { type: "collapse", reason: collapse };
       }
+      if (silence !== null) {
+        notice(`Stopped at step ${made}: ${silence}.`);
+        return { type: "no-signal", reason: silence };
+      }
     }
+  }
+
+  /** True if the newest row passed more held-out tasks greedily than every evaluation before it. */
+  function isBest({ held_out_greedy: rate = null }: StepMetrics): boolean {
+    return rate !== null && curve.greedy.slice(0, -1).every((earlier) => earlier.rate < rate);
+  }
+
+  async function keepBest(): Promise<void> {
+    await keep(async () => options.onBest?.(lastCheckpoint));
   }
 
   /** Records the row; returns a reason to stop, or `null`. */
@@ -329,17 +355,8 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   }
 
   async function save(): Promise<void> {
-    const { modelFolder, endTokenId } = options;
-    const optimizer = await trainer.optimizerState();
-    const training = {
-      checkpoint: { config: trainer.config, weights: trainer.weights() },
-      optimizer,
-      state: learner.state,
-      elapsedMs: elapsedMs(),
-      modelFolder,
-      endTokenId,
-    };
-    lastCheckpoint = await keep(() => saveTraining(folder, training));
+    const progress = { state: learner.state, elapsedMs: elapsedMs() };
+    lastCheckpoint = await keep(() => options.save(progress));
   }
 
   /**
@@ -364,8 +381,25 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   function hasTime(): boolean {
     const { rollout_seconds: rollout, train_seconds: training } = rows.at(-1) ?? {};
     const stepMs = ((rollout ?? 0) + (training ?? 0)) * 1000;
-    return elapsedMs() + stepMs + evaluationMs < minutes * 60_000;
+    return remainingMs() > stepMs;
   }
+
+  /** Time that steps may still take; the closing evaluation needs the rest. */
+  function remainingMs(): number {
+    return minutes * 60_000 - elapsedMs() - evaluationMs;
+  }
+}
+
+/** Reason to stop when the newest steps had no group whose rewards differ; `null` otherwise. */
+function silenceIn(rows: readonly StepMetrics[]): string | null {
+  const newest = rows.slice(-silentSteps);
+  if (newest.length < silentSteps || newest.some((row) => row["live_groups"] !== 0)) return null;
+  const groups = newest.reduce((sum, row) => sum + (row["groups"] ?? 0), 0);
+  const rate = newest.reduce((sum, row) => sum + (row["pass_rate"] ?? 0), 0) / silentSteps;
+  const found = `in ${groups} groups of ${silentSteps} steps all episodes of a task earned the same`;
+  if (rate > 0.99) return `everything is learnt: ${found}, and they pass`;
+  if (rate < 0.01) return `there is nothing to learn from: ${found}, and none passes`;
+  return `there is nothing left to learn from: ${found}, and ${(rate * 100).toFixed(0)} % pass`;
 }
 
 function ratesText({ sampled, greedy }: Evaluation): string {

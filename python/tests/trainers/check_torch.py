@@ -15,7 +15,7 @@ import torch
 from embedded_engine import MODEL, EmbeddedEngine
 from held_out import interval, passed
 from rollout_service import MAIN, RolloutService
-from trainable_agents.torch_grpo import group_advantages, group_loss, train
+from trainable_agents.torch_grpo import _Waits, group_advantages, group_loss, train
 from transformers import AutoModelForCausalLM
 
 torch.set_num_threads(1)
@@ -110,6 +110,23 @@ class Torch(unittest.TestCase):
         theirs = dict(reference.named_parameters())
         for name, parameter in model.named_parameters():
             torch.testing.assert_close(parameter.grad, theirs[name].grad, atol=1e-4, rtol=1e-3)
+
+    def test_a_wait_ends_with_its_reason(self) -> None:
+        said: list[str] = []
+        waits = _Waits(most_silent=6)
+        self.assertFalse(waits.look(2, False, said.append))
+        self.assertFalse(waits.look(2, False, said.append))
+        self.assertEqual(said, ["waiting: 2 groups without signal so far"])
+        # A batch came after two of them; the count begins again.
+        self.assertEqual(waits.taken(0.25), 2)
+        self.assertFalse(waits.look(7, False, said.append))
+        self.assertTrue(waits.look(8, False, said.append))
+        self.assertEqual(
+            waits.reason, "6 groups in a row had no signal: the episodes of a task all earn the same, and the last batch earned 0.25 on average"
+        )
+        late = _Waits(most_silent=6)
+        self.assertTrue(late.look(1, True, said.append))
+        self.assertEqual(late.reason, "the minutes are over, 1 groups without signal after the last batch")
 
     def test_an_episode_counts_once_in_its_group(self) -> None:
         rows = [{"reward": reward, "metadata": {"episode_id": name}} for name, reward in (("a", 1), ("a", 1), ("b", 0))]

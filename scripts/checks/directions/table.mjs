@@ -73,7 +73,7 @@ export const modules = {
   "engines/embedded": { imports: ["core", "lib", "parts", "learner/model", "engines"], entries: ["open.ts"] },
   // node-llama-cpp is an optional peer, so it is named at run time.
   "engines/llama-cpp": {
-    imports: ["core", "lib", "parts", "engines", "tokenizers"],
+    imports: ["core", "lib", "system", "parts", "engines", "tokenizers"],
     entries: ["options.ts", "open.ts"],
     loads: "engines/llama-cpp/llama-library.ts",
   },
@@ -200,6 +200,8 @@ export const modules = {
     imports: ["core", "lib", "system", "trajectories", "rollout", "store", "statistics", "learner/model"],
     packages: { zod: "*" },
   },
+  // A model in a Python process, which is named and started at run time.
+  "learner/torch": { imports: ["core", "lib", "http", "learner"], isInternal: true },
   // Makes the shipped checkpoints; composes the learner with their environment.
   "learner/pretraining": {
     imports: [

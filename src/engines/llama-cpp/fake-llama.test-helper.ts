@@ -21,6 +21,8 @@ export class FakeLlama {
   /** False for a version of the library that cannot copy. */
   canCopy = true;
   readonly disposed: string[] = [];
+  /** Options of the last context. */
+  contextOptions: Readonly<Record<string, unknown>> = {};
   cleared = 0;
   /** Thrown by the next evaluation, which leaves the cache in an inconsistent state. */
   fault: Error | null = null;
@@ -50,6 +52,7 @@ export class FakeLlama {
           iterateAllTokens: () => Array.from({ length: vocabularySize }, (_, id) => id),
           dispose: async () => void this.disposed.push("model"),
           createContext: async (options) => {
+            this.contextOptions = options as Readonly<Record<string, unknown>>;
             const { contextSize, sequences } = options as { readonly contextSize: number; readonly sequences: number };
             let left = sequences;
             return {

@@ -68,6 +68,15 @@ describe("createLlamaCppEngine()", () => {
     await engine.close();
   });
 
+  test("loads an adapter with the context, and none without one", async () => {
+    const fake = new FakeLlama();
+    await (await open({}, fake)).close();
+    expect(fake.contextOptions).not.toHaveProperty("lora");
+    await (await open({ adapterPath: import.meta.filename }, fake)).close();
+    expect(fake.contextOptions["lora"]).toEqual({ adapters: [{ filePath: import.meta.filename }] });
+    await expect(open({ adapterPath: "nowhere.gguf" }, fake)).rejects.toThrow("there is no such file");
+  });
+
   test("says how the package is installed when it is missing, without the packages for graphics cards", async () => {
     await expect(loadLlamaLibrary("node-llama-cpp-nowhere")).rejects.toThrow(
       `Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "${installCommand()}".`,

@@ -60,6 +60,11 @@ export type LlamaCppEngineOptions = {
    * takes twice the memory. Default 16.
    */
   readonly cacheBits?: 16 | 32;
+  /**
+   * A GGUF file with an adapter (LoRA) of this model, such as `train` writes into its checkpoints.
+   * Default: none.
+   */
+  readonly adapterPath?: string;
   /** Default `null`: the weights have no version. */
   readonly weightVersion?: string | null;
   /** Base of the seeds for calls without one. Default: different in each process. */
@@ -85,7 +90,7 @@ const maker = "an engine of llama.cpp";
  * const engine = await createLlamaCppEngine({ modelPath: "Qwen3-0.6B-Q8_0.gguf" });
  */
 export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Promise<LlamaCppEngine> {
-  const { modelPath, gpu = "auto", cacheBits = 16 } = options;
+  const { modelPath, adapterPath, gpu = "auto", cacheBits = 16 } = options;
   const sequencesOn = (device: string | false): number => {
     const given = typeof options.sequences === "function" ? options.sequences(device) : options.sequences;
     return inRange(maker, "sequences", given ?? 8, [1, 256]);
@@ -94,6 +99,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
   const contextTokens = options.contextTokens === undefined ? null : inRange(maker, "contextTokens", options.contextTokens, [2, 2 ** 24]); // prettier-ignore
   const threads = inRange(maker, "threads", options.threads ?? Math.max(1, availableParallelism() - 1), [1, 1024]);
   await checkFile(modelPath);
+  if (adapterPath !== undefined) await checkFile(adapterPath);
   const library = options.library ?? (await loadLlamaLibrary());
   const opened: { dispose(): Promise<void> }[] = [];
   try {
@@ -115,6 +121,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
       contextSize: contextLength,
       sequences,
       threads,
+      ...(adapterPath === undefined ? {} : { lora: { adapters: [{ filePath: adapterPath }] } }),
       ...(cacheBits === 32
         ? { flashAttention: false, experimentalKvCacheKeyType: "F32", experimentalKvCacheValueType: "F32" }
         : {}),
