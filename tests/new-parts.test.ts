@@ -140,7 +140,7 @@ export function lampSource(watts: number): EnvironmentSource {
       tools: [],
       info: new Map(),
       call: () => ({ text: "", isError: true, endsEpisode: false, info: new Map() }),
-      hear: () => undefined,
+      receiveUtterance: () => undefined,
       grade: () => ({ reward: watts / 1000, metrics: {}, log: "", info: new Map() }),
       digest: () => "",
     }),
@@ -207,14 +207,14 @@ import { orderedUser } from "./conversation.ts";
 
 export const echoOptions = section("The user", { echoLines: whole(2).help("lines of user echo before it hangs up") });
 
-/** Repeats what it hears. */
+/** Repeats each utterance of the agent. */
 export function echoUser(lines: number): UserSource {
   return {
     name: "echo",
     create: () => {
       let said = 0;
       return orderedUser("echo", async (heard) => {
-        const type = said++ < lines ? "words" : "hang-up";
+        const type = said++ < lines ? "utterance" : "hang-up";
         return { type, text: typeof heard === "string" ? heard : "Hello.", usage: freeUsage };
       });
     },

@@ -216,7 +216,7 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     await writeFile(join(model, "tokenizer_config.json"), JSON.stringify(files.tokenizerConfig));
     const shared = { ...telecom, cwd, model };
     await expect(train({ ...telecom, cwd, out: "short" })).rejects.toThrow(
-      /before anything is said, and the model's context 2048/,
+      /before anything is said, and the model's context has 2048/,
     );
     const expert = {
       engine: "expert",

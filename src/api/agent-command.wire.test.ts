@@ -258,6 +258,6 @@ describe("rollout() with an agent command", { timeout: 120_000 }, () => {
     await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n{"name": "two"}\n');
     await expect(rollout(shared())).rejects.toThrow('line 2: a JSON object with an "id" is needed');
     await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n{"id": "one"}\n');
-    await expect(rollout(shared())).rejects.toThrow('two have the id "one"');
+    await expect(rollout(shared())).rejects.toThrow('two tasks have the id "one"');
   });
 });

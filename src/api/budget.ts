@@ -32,7 +32,7 @@ export function ratesOf(
 export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd: string): PriceTable {
   if (file === null) return listPrices;
   const shape =
-    'expected a JSON object like {"my-model": {"input": 0.5, "output": 1.5}}, in US dollars per million tokens';
+    'a JSON object like {"my-model": {"input": 0.5, "output": 1.5}} is needed, in US dollars per million tokens';
   let parsed: unknown;
   try {
     requireRegularSync(resolve(cwd, file));

@@ -128,7 +128,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     ["a context that is long enough", models(2048), ""],
     ["a context that is too short", models(2047), "has a context of 2047 tokens"],
     ["a context that makes no sense", models("long"), ""],
-    ["another vocabulary", { "/tokenize": { tokens: [5, 6, 7], max_model_len: 4096 } }, "has another vocabulary"],
+    ["another vocabulary", { "/tokenize": { tokens: [5, 6, 7], max_model_len: 4096 } }, "has a different vocabulary"],
     ["nothing to say", {}, ""],
     ["errors", { "/v1/models": 500, "/tokenize": 422 }, ""],
     ["a gateway that breaks off what it does not know", { "/v1/models": "break", "/tokenize": "break" }, ""],

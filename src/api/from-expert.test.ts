@@ -110,7 +110,7 @@ describe("train({ fromExpert })", () => {
       { fromExpert: "silent.mjs" },
       'at task "echo:train:0": the expert failed: it neither says nor calls anything at turn 0',
     ],
-    [{ fromExpert: "odd.mjs" }, "the expert failed: what it returns at turn 0 is no action"],
+    [{ fromExpert: "odd.mjs" }, "the expert failed: what it returns at turn 0 is not an action"],
     [{ fromExpert: "expert.mjs", model: "bookshop-nano" }, "--from-expert with --model"],
     [{ fromExpert: "expert.mjs", algorithm: "sft" as const }, "--from-expert with --algorithm sft"],
   ])("refuses %j", async (options, message) => {

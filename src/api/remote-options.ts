@@ -66,7 +66,7 @@ export function readRemoteAddress(
   const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {
     const value = text(name);
     const found = choices.find((one) => one === value);
-    return value === null ? null : (found ?? refuse(`${name} is "${value}", expected one of ${choices.join(", ")}`));
+    return value === null ? null : (found ?? refuse(`${name} is "${value}", one of ${choices.join(", ")} is needed`));
   };
   return {
     origin: base.origin,

@@ -16,7 +16,7 @@ test("a program whose model nobody names is refused with the remedy", async () =
     ["gateway", "--out", "a", "--listen", "127.0.0.1:0"],
   ]) {
     const { code, stderr } = await run(...command);
-    expect([code, stderr]).toEqual([2, expect.stringContaining("no model is named that answers their calls")]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("no model is named to answer their calls")]);
     expect(stderr).toMatch(/--agent-url .*--agent-model .*--engine none/);
   }
 });

@@ -281,7 +281,7 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     await makeRoom();
     const resumed = await start("train", "--resume", folder, "--steps", "2").ended;
     expect(resumed.code, resumed.stderr).toBe(0);
-    expect(resumed.stdout).toContain("2 steps are made");
+    expect(resumed.stdout).toContain("2 steps are done");
   });
 
   test("a start on a full disk, and on one that is read-only, says so with a remedy and leaves nothing running", async () => {

@@ -214,7 +214,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
       const { code, stderr } = await play(name, `${change} return "on";`);
       expect({ name, code, episodes: await recorded(name) }).toEqual({ name, code: 0, episodes: expected });
       expect(stderr).toMatch(
-        new RegExp(`Warning: Code of a module changed ${name.replaceAll(".", "\\.")}[^]*changed back`),
+        new RegExp(`Warning: Code of a module changed ${name.replaceAll(".", "\\.")}[^]*the change was undone`),
       );
     }
   }, 120_000);

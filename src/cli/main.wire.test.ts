@@ -182,7 +182,9 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       expect((await undisturbed.run(...begin)).code).toBe(0);
 
       const gentle = await interrupt(begin, { at: 20, twice: false });
-      expect(gentle.stderr).toMatch(/Interrupted: \d+ running episodes are finished and kept, and no other begins/);
+      expect(gentle.stderr).toMatch(
+        /Interrupted: \d+ running episodes are finished and kept, and no further one starts/,
+      );
       expect(gentle.code).toBe(130);
       const goOn = /resume +node \S+ (rollout --resume r)\n/.exec(gentle.stdout)?.[1]?.split(" ") ?? [];
       expect(goOn).toEqual(["rollout", "--resume", "r"]);

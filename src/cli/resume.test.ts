@@ -65,7 +65,7 @@ describe("--resume", () => {
     const before = await readFile(join(cli.folder, "r", "run.json"), "utf8");
     const { code, stderr } = await cli.run("rollout", "--resume", "r", "--temperature", "0.5", "--max-steps", "7");
     expect(code).toBe(2);
-    expect(stderr).toContain('Cannot resume "r": its episodes would not be alike');
+    expect(stderr).toContain('Cannot resume "r": its episodes would not be comparable');
     expect(stderr).toMatch(
       /\n\n {4}setting {6}the run {2}now\n {4}temperature {2}1 {8}0\.5\n {4}max-turns {4}30 {7}7\n\n/,
     );

@@ -254,10 +254,10 @@ describe("what stands under the table", () => {
     expect(stderr).not.toContain("Cannot");
     expect(stdout).toMatch(/pass rate +– \(0 of 0 graded\)/);
     expect(stdout).toContain("Warning: no episode was graded, so there is no pass rate.");
-    expect(stdout).toMatch(/^ {2}user\/unexpected \(first of 2\): Cannot answer reply 1 .*; give it one more line\.$/m);
+    expect(stdout).toMatch(/^ {2}user\/unexpected \(first of 2\): Cannot answer reply 1 .*; add one more line\.$/m);
     const evaluated = await withServer(bye, (url) => run("eval", ...flags, "--url", url, "--out", "e"));
     expect(evaluated.stdout).toMatch(
-      /^ {2}user\/unexpected \(first of 2\): Cannot answer reply 1 .*; give it one more line\.$/m,
+      /^ {2}user\/unexpected \(first of 2\): Cannot answer reply 1 .*; add one more line\.$/m,
     );
   });
 
@@ -298,7 +298,7 @@ describe("Ctrl-C", () => {
     const { code, stderr, stdout, outcomes, manifest } = await interrupted(1);
     expect(code).toBe(130);
     expect(stderr).toMatch(
-      /Interrupted: \d+ running episodes are finished and kept, and no other begins. Press Ctrl-C again/,
+      /Interrupted: \d+ running episodes are finished and kept, and no further one starts. Press Ctrl-C again/,
     );
     expect(stdout).toContain("bookshop (train), interrupted");
     expect(outcomes.length).toBeGreaterThanOrEqual(16);

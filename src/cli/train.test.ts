@@ -105,7 +105,7 @@ describe("train", () => {
     const whole = await run(...sft, "--steps", "6", "--out", "whole");
     expect(whole.stderr).toContain("step 6, loss");
     expect(whole.code).toBe(0);
-    expect(whole.stdout).toMatch(/6 steps in .*: 6 steps are made/);
+    expect(whole.stdout).toMatch(/6 steps in .*: 6 steps are done/);
     expect(whole.stdout).toMatch(/all +3 +0\.0/);
     const files = [...(await readAll(join(folder, "whole"))).keys()];
     expect(files).toContain("pass-rate.svg");
@@ -124,7 +124,7 @@ describe("train", () => {
     const newer = await run("train", "--resume", "parts", "--steps", "6");
     expect([newer.code, newer.stderr]).toEqual([
       2,
-      expect.stringContaining("has format 2, this version writes format 1"),
+      expect.stringContaining("has format 2, but this version writes format 1"),
     ]);
     await writeFile(progress, saved);
     expect((await run("train", "--resume", "parts", "--steps", "6")).code).toBe(0);

@@ -2,7 +2,7 @@
 // conversation cannot pass for a statement about it. Equal conversations produce equal text.
 
 import { type EpisodeEvent, faultAt, type Outcome, type Question } from "../core/index.ts";
-import { answeredJson } from "../lib/text.ts";
+import { answeredJson } from "../lib/answered-json.ts";
 import { dumpJson, type JsonValue } from "../python-semantics/json/index.ts";
 import { conversationOf } from "./conversation.ts";
 
@@ -97,7 +97,7 @@ export function readScores(answer: string, items: ScoredItems): ReadonlyMap<stri
       if (!Object.hasOwn(found, name)) throw new Error(`the answer has no score of "${name}"`);
       const { score, reason } = asObject(found[name], `"${name}"`);
       if (typeof score !== "number" || !(score >= worst && score <= best)) {
-        throw new Error(`the score of "${name}" is ${shown(score)}, expected a number from ${worst} to ${best}`);
+        throw new Error(`the score of "${name}" is ${shown(score)}, a number from ${worst} to ${best} is needed`);
       }
       return [name, { score, reason: typeof reason === "string" ? reason : "" }];
     }),

@@ -28,7 +28,7 @@ export function readTokenIds(value: unknown, name: string, context: FailureConte
   if (!Array.isArray(value)) throw badReply(context, `${name} is not a list`);
   const ids = value as readonly unknown[];
   const wrong = ids.findIndex((id) => !isTokenId(id));
-  if (wrong >= 0) throw badReply(context, `${name}[${wrong}] is no token id`);
+  if (wrong >= 0) throw badReply(context, `${name}[${wrong}] is not a token id`);
   return copyIds(ids as readonly number[]);
 }
 
@@ -133,7 +133,7 @@ function readWeightSpans(
   context: FailureContext,
 ): readonly WeightSpan[] | null {
   if (value === undefined || value === null) return null;
-  if (!Array.isArray(value)) throw badReply(context, "weight_versions is no list");
+  if (!Array.isArray(value)) throw badReply(context, "weight_versions is not a list");
   const { count, reply, isAborted } = sampled;
   const spans: WeightSpan[] = [];
   let end = 0;
@@ -304,7 +304,7 @@ export abstract class StreamFold {
     const value = jsonOf(data);
     if (value === undefined) throw badReply(this.context, `frame ${this.frames} of the stream is not JSON`);
     const frame = asFields(value);
-    if (frame === null) throw badReply(this.context, `frame ${this.frames} is no object`);
+    if (frame === null) throw badReply(this.context, `frame ${this.frames} is not an object`);
     const before = this.tokenCount;
     this.takeFrame(frame);
     const count = this.tokenCount;

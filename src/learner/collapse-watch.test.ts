@@ -11,7 +11,7 @@ describe("CollapseWatch", () => {
     expect([watch.step(same), watch.step(same), watch.step(healthy), watch.step(same), watch.step(same)]).toEqual(
       Array.from({ length: 5 }, () => null),
     );
-    expect(watch.step(same)).toContain("one behaviour");
+    expect(watch.step(same)).toContain("a single behaviour");
   });
 
   test("stops when there is no choice left", () => {

@@ -33,7 +33,7 @@ export type Flag<T> = Traits & {
   /** The flag in the help, such as `--tasks <list>`. A flag without a value sets true. */
   readonly flag: string;
   readonly help: string;
-  /** Completes "..., expected <expected>". */
+  /** Completes "..., <expected> is needed". */
   readonly expected: string;
   readonly schema: z.ZodType<T>;
   readonly default: T;
@@ -216,7 +216,7 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   const state = holds === "nothing" ? `it is ${JSON.stringify(value)}` : "its value does not fit";
   const near = holds !== "key" && typeof value === "string" ? suggestionFor(value, schema, expected) : null;
   throw new ConfigurationError(
-    `Cannot use ${where}: ${state}, expected ${expected}${near === null ? "." : `; ${near}`}`,
+    `Cannot use ${where}: ${state}, ${expected} is needed${near === null ? "." : `; ${near}`}`,
   );
 }
 

@@ -174,7 +174,7 @@ describe("runRollout()", () => {
   it("refuses a plan with a task twice, a task that does not exist, or no sample", async () => {
     const { runEpisode } = runnerOf(passing);
     const parts = { runEpisode, store: await openedStore(), exportSamples: rows };
-    await expect(runRollout({ ...plan(1, 1), taskIndexes: [1, 1] }, parts)).rejects.toThrow("planned twice");
+    await expect(runRollout({ ...plan(1, 1), taskIndexes: [1, 1] }, parts)).rejects.toThrow("listed twice");
     await expect(runRollout({ ...plan(1, 1), taskIndexes: [100] }, parts)).rejects.toThrow("from 0 to 99");
     await expect(runRollout(plan(1, 0), parts)).rejects.toThrow("groupSize is 0");
   });

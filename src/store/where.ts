@@ -162,7 +162,7 @@ export function parseWhere(expression: string): Where {
     return isIt;
   };
   const need = (text: string): void => {
-    if (!take(text)) throw misread(current(), `expected "${text}" here`);
+    if (!take(text)) throw misread(current(), `"${text}" is needed here`);
   };
 
   const where = or();

@@ -12,7 +12,6 @@ import {
   type UserSide,
   type UserSimulator,
 } from "../core/index.ts";
-import { splitReasoning } from "../lib/reasoning.ts";
 import { isSameValue } from "../python-semantics/json/value.ts";
 
 export const stopMarker = "###STOP###";
@@ -112,29 +111,6 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly PastLine[]):
     return askUser(user, heard, signal, where);
   });
 }
-
-/**
- * The trimmed text without reasoning. `isTruncated`: true if the reply ended at the length limit.
- * Throws the failure "empty-reply" when nothing is left.
- */
-export function readUtterance(reply: string, isTruncated: boolean): string {
-  const text = splitReasoning(reply, { isTruncated }).content.trim();
-  if (text === "") throw emptyReply(reply);
-  return text;
-}
-
-/** The unchanged reply. Throws the failure "empty-reply" when it has only white space. */
-export function readRaw(reply: string): string {
-  if (reply.trim() === "") throw emptyReply(reply);
-  return reply;
-}
-
-const emptyReply = (reply: string) =>
-  userFailure(
-    "empty-reply",
-    `Cannot take the user model's reply as a line: it is ${reply.trim() === "" ? "empty" : "nothing but reasoning"}, expected text; allow more tokens, or choose another model.`,
-    reply === "" ? null : JSON.stringify(reply.slice(0, 300)),
-  );
 
 /** Codes of failures at the boundary `user`. */
 export type UserFailureCode =

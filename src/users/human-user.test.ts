@@ -66,6 +66,6 @@ describe("humanUser()", () => {
 
   it.skipIf(process.stdin.isTTY)("refuses a stdin that is no terminal (skipped at a terminal: there it is one)", () => {
     expect(() => humanUser()).toThrow(ConfigurationError);
-    expect(() => humanUser()).toThrow("stdin is no terminal");
+    expect(() => humanUser()).toThrow("stdin is not a terminal");
   });
 });

@@ -112,7 +112,7 @@ describe("replayingUser()", () => {
     expect(changed[1]).toMatchObject({
       code: "replay-mismatch",
       retryable: false,
-      message: expect.stringContaining('the agent says "no", in the recording the agent said "yes"') as unknown,
+      message: expect.stringContaining('the agent said "no", but in the recording the agent said "yes"') as unknown,
     });
     const longer = await talk(source.create(testTask(), { seed: 1 }), "and?");
     expect(longer[1]).toMatchObject({ message: expect.stringContaining("the conversation was over") as unknown });

@@ -17,7 +17,7 @@ describe("scriptedUser()", () => {
     const user = scriptedUser(["hello"]);
     await user.open();
     await expect(user.reply("and?")).rejects.toThrow('reply 1 ("and?")');
-    expect(() => user.verify()).toThrow("all 1 lines are said");
+    expect(() => user.verify()).toThrow("all 1 lines have been used");
   });
 
   it("fails in verify() when lines are left", async () => {
@@ -35,14 +35,14 @@ describe("scriptedUser()", () => {
   });
 
   it("refuses calls out of order", async () => {
-    await expect(scriptedUser(["a"]).reply("first")).rejects.toThrow('"new", "open" is expected');
+    await expect(scriptedUser(["a"]).reply("first")).rejects.toThrow('"new", expected "open"');
     const twice = scriptedUser(["a", "b"]);
     await twice.open();
-    await expect(twice.open()).rejects.toThrow('"open", "new" is expected');
+    await expect(twice.open()).rejects.toThrow('"open", expected "new"');
     const overlapping = scriptedUser(["a", "b", "c"]);
     await overlapping.open();
     const first = overlapping.reply("one");
-    await expect(overlapping.reply("two")).rejects.toThrow('"answering", "open" is expected');
+    await expect(overlapping.reply("two")).rejects.toThrow('"answering", expected "open"');
     expect((await first).text).toBe("b");
     const gone = scriptedUser(["###STOP###", "more"]);
     await gone.open();

@@ -5,7 +5,7 @@
 import { type ChatText, splitReasoning } from "../chat-models/index.ts";
 import type { AttributedError } from "../core/index.ts";
 import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
-import { readRaw, readUtterance, stopMarker, userFailure } from "./conversation.ts";
+import { stopMarker, userFailure } from "./conversation.ts";
 import type { UserPrompts } from "./prompts.ts";
 
 /** "sane" behaves sensibly; "upstream" behaves like the τ-bench reference, quirks included. */
@@ -240,3 +240,26 @@ const lastVerdict = (answer: string): string | undefined =>
     .match(/\b(true|false)\b/gi)
     ?.at(-1)
     ?.toLowerCase();
+
+/**
+ * The trimmed text without reasoning. `isTruncated`: true if the reply ended at the length limit.
+ * Throws the failure "empty-reply" when nothing is left.
+ */
+function readUtterance(reply: string, isTruncated: boolean): string {
+  const text = splitReasoning(reply, { isTruncated }).content.trim();
+  if (text === "") throw emptyReply(reply);
+  return text;
+}
+
+/** The unchanged reply. Throws the failure "empty-reply" when it has only white space. */
+function readRaw(reply: string): string {
+  if (reply.trim() === "") throw emptyReply(reply);
+  return reply;
+}
+
+const emptyReply = (reply: string) =>
+  userFailure(
+    "empty-reply",
+    `Cannot take the user model's reply as a line: it is ${reply.trim() === "" ? "empty" : "nothing but reasoning"}, expected text; allow more tokens, or choose another model.`,
+    reply === "" ? null : JSON.stringify(reply.slice(0, 300)),
+  );

@@ -256,7 +256,7 @@ describe("an exported page", () => {
     expect(rows.every(({ number, reward }) => reward < 1 && `api/text?id=${number}&run=0` in failing)).toBe(true);
     await exportView({ sources: [run, run], file });
     expect(JSON.parse(dataOf(await readFile(file, "utf8"))["api/compare"]!)).toMatchObject({ indexes: [0, 1] });
-    await expect(exportView({ sources: [run], where: "reward > 5", file })).rejects.toThrow(/no episode fits/);
+    await expect(exportView({ sources: [run], where: "reward > 5", file })).rejects.toThrow(/no episode matches/);
     await expect(exportView({ sources: [run], file: join(file, "x") })).rejects.toThrow(/Cannot write/);
   });
 });

@@ -108,7 +108,7 @@ function readFinish(value: unknown, context: FailureContext): Finish {
 
 function readLogged(value: unknown, context: FailureContext): Logged | null {
   if (value === undefined || value === null) return null;
-  if (!Array.isArray(value)) throw badReply(context, "output_token_logprobs is no list");
+  if (!Array.isArray(value)) throw badReply(context, "output_token_logprobs is not a list");
   const entries = value as readonly unknown[];
   const ids = new Uint32Array(entries.length);
   const logprobs = new Float32Array(entries.length);

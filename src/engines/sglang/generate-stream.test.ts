@@ -121,11 +121,11 @@ describe("createSglangEngine({ stream: true })", () => {
     [
       "sends ids that are no list",
       [{ output_ids: 5, meta_info: { completion_tokens: 1 } }],
-      "output_ids of frame 0 is no list",
+      "output_ids of frame 0 is not a list",
     ],
     ["sends no meta_info", [{ output_ids: [5] }], "frame 0 has no meta_info"],
     ["sends no JSON", ["{"], "is not JSON"],
-    ["sends no object", ["[1]"], "is no object"],
+    ["sends no object", ["[1]"], "is not an object"],
   ])("refuses a stream that %s", async (_name, frames, words) => {
     const error = await failureOf(sample(serving(frames)));
     expect(error.failure).toMatchObject({ code: "bad-reply", retryable: true });

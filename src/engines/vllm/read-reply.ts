@@ -132,12 +132,12 @@ function readTokens(choice: Fields, context: FailureContext): ReturnType<typeof 
 function readLogged(value: unknown, context: FailureContext): LoggedTokens | null {
   if (value === null) return null;
   const fields = asFields(value);
-  if (fields === null) throw badReply(context, "logprobs is no object");
+  if (fields === null) throw badReply(context, "logprobs is not an object");
   const content = fields["content"];
   if (content === undefined) return readParallel(fields, context);
   // Old servers send null if there was nothing to report.
   if (content === null) return null;
-  if (!Array.isArray(content)) throw badReply(context, "logprobs.content is no list");
+  if (!Array.isArray(content)) throw badReply(context, "logprobs.content is not a list");
   const entries = (content as readonly unknown[]).map(asFields);
   return logs(
     // The token-id endpoint sends the id itself since 0.32.

@@ -3,7 +3,7 @@
 // names are multiplied. All components are checked for diagnosis, even if they do not count.
 
 import type { Question } from "../../core/judge.ts";
-import { answeredJson } from "../../lib/text.ts";
+import { answeredJson } from "../../lib/answered-json.ts";
 import { PythonError, pythonLower } from "../../python-semantics/index.ts";
 import { isSameValue } from "../../python-semantics/json/value.ts";
 import type { DomainData } from "./domain-data.ts";

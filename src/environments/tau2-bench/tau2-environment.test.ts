@@ -181,8 +181,8 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
     ['{"results": [1]}', "results[0] is no object"],
     [verdicts(2), "results[0].metExpectation is neither true nor false"],
     [verdicts(null), "results[0].metExpectation is neither true nor false"],
-    [verdicts(true).replace('"so it is"', "3"), "results[0].reasoning is no string"],
-    [verdicts(true).replace('"all of it"', "{}"), "results[0].expectedOutcome is no string"],
+    [verdicts(true).replace('"so it is"', "3"), "results[0].reasoning is not a string"],
+    [verdicts(true).replace('"all of it"', "{}"), "results[0].expectedOutcome is not a string"],
   ])("a judge's answer %j is no verdict", (answer, problem) => {
     expect(() => readVerdicts(answer)).toThrow(problem);
   });

@@ -208,7 +208,7 @@ describe("what goes on", () => {
 
   test.each([
     ["several answers", { n: 2 }, "n is more than 1"],
-    ["background", { background: true }, "background responses are not kept"],
+    ["background", { background: true }, "background responses are not stored"],
   ])("is refused where it does not end with one answer: %s", async (_what, fields, message) => {
     const world = await openApiWorld();
     const body = { model: "m", input: "Hi", messages: [{ role: "user", content: "Hi" }], ...fields };
