@@ -17,18 +17,21 @@ export type RunProgress = { readonly totals: RunTotals; readonly activity: Engin
 
 /** One line with progress, pass rate, speed and problems. */
 export function progressLine({ totals, activity }: RunProgress): string {
-  const { episodesFinished, episodesPlanned, outcomes } = totals;
+  const { episodesFinished, episodesPlanned, outcomes, retries, groupsKept, groupsTarget } = totals;
+  const finished = formatCount(episodesFinished);
   const parts = [
-    totals.groupsTarget === null
-      ? `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
-      : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
+    groupsTarget === null
+      ? `${finished}/${formatCount(episodesPlanned)} episodes`
+      : `${formatCount(groupsKept)}/${formatCount(groupsTarget)} groups kept, ${finished} episodes`,
     `pass ${passText(totals)}`,
     speedText(totals, activity, ", "),
     `${outcomes.failed} failed`,
+    retries > 0 ? `${formatCount(retries)} retries` : null,
+    activityText(activity),
+    elapsedText(totals),
+    remainingText(totals),
   ];
-  if (totals.retries > 0) parts.push(`${formatCount(totals.retries)} retries`);
-  const further = [activityText(activity), elapsedText(totals), remainingText(totals)];
-  return [...parts, ...further].filter((part) => part !== null).join(", ");
+  return parts.filter((part) => part !== null).join(", ");
 }
 
 /** The time since the run began, to the second, so that it moves where nothing else does. */
@@ -60,11 +63,9 @@ export function activityText(activity: EngineActivity | null): string | null {
 
 /** The time that is left if it goes on like this; `null` before an episode of this process has ended. */
 export function remainingText(totals: RunTotals): string | null {
-  const { episodesFinished, episodesPlanned, recordedEpisodes, elapsedMs } = totals;
-  const done =
-    totals.groupsTarget === null
-      ? episodesFinished / Math.max(1, episodesPlanned)
-      : totals.groupsKept / totals.groupsTarget;
+  const { episodesFinished, episodesPlanned, recordedEpisodes, elapsedMs, groupsKept, groupsTarget } = totals;
+  if (groupsTarget === null && episodesFinished >= episodesPlanned) return null;
+  const done = groupsTarget === null ? episodesFinished / episodesPlanned : groupsKept / groupsTarget;
   // Episodes of earlier processes took no time of this process.
   const own = (done * (episodesFinished - recordedEpisodes)) / Math.max(1, episodesFinished);
   if (own <= 0 || done >= 1) return null;
