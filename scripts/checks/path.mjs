@@ -15,7 +15,7 @@ import { readImports } from "./directions/read-imports.mjs";
  * Budgets of the rollout: files of dist/ that are loaded, and their lines of code; files in which a
  * function runs, and lines that run in functions.
  */
-const rolloutBudgets = { modules: 243, lines: 24_600, entered: 190, executed: 9_000 };
+const rolloutBudgets = { modules: 241, lines: 24_100, entered: 190, executed: 9_000 };
 
 /** Maximum number of files that an entry loads when it is imported. */
 const closureBudgets = {

@@ -75,7 +75,8 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
     note: (line) => stderr.write(`${oneMessage(line)}\n`),
     stop: () => {
       clearInterval(timer);
-      show();
+      // The table that follows a short run states the same.
+      if (shown !== "") show();
     },
   };
 }

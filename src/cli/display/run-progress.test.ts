@@ -13,6 +13,17 @@ function totalsAfter(seconds: number, changed: Partial<RunTotals> = {}): RunTota
   return { ...counts, ...rest, elapsedMs: seconds * 1000, ...changed } as RunTotals;
 }
 
+describe("progressLine()", () => {
+  test("has a dash where no episode began, and groups where a number of them is to be kept", () => {
+    const ended = { episodesFinished: 8, graded: 8, gradedWithoutTurn: 8 };
+    expect(progressLine({ totals: totalsAfter(1, ended), activity: null })).toContain("8/8 episodes, pass –");
+    const kept = { episodesFinished: 8, groupsKept: 2, groupsTarget: 4 };
+    const line = progressLine({ totals: totalsAfter(10, kept), activity: null });
+    expect(line).toContain("2/4 groups kept, 8 episodes");
+    expect(line).toContain("about 10.0 s left");
+  });
+});
+
 describe("progress of a slow model", () => {
   test("shows the state of the newest turn, whose tokens count before it ends", () => {
     const shown = (activity: EngineActivity): string => progressLine({ totals: totalsAfter(40), activity });
