@@ -29,6 +29,8 @@ const ownTexts: Readonly<Record<string, string>> = {
   "src/environments/tau2-bench/telecom-expert.ts": "what our own world answers the scripted expert",
   "src/learner/pretraining/": "texts that we generate",
   "src/lib/linear-pattern.ts": "patterns that are run only where they are plain",
+  "src/parsers/response-template/python-pattern.ts":
+    "patterns that are compiled to be checked; lib/linear-search.ts runs them",
 };
 
 type Expression = { readonly place: string; readonly source: string; readonly flags: string };

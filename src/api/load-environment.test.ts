@@ -52,10 +52,14 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
     [
       "a misspelt grader",
       () => define({ grade: undefined, grader: () => 1 }),
-      "grade is missing, and nothing reads grader",
+      "grade is missing, and grader is unknown",
     ],
     ["a set-up that is none", () => define({ setup: {} }), "setup is an object, a function is needed"],
-    ["a misspelt teardown", () => define({ tearDown: () => 1 }), "nothing reads tearDown; there are name, guidelines"],
+    [
+      "a misspelt teardown",
+      () => define({ tearDown: () => 1 }),
+      "tearDown is unknown; expected one of name, guidelines",
+    ],
     ["a resume of its own", () => define({ resume: "again" }), 'resume is "again", "replay" or "restart" is needed'],
     ["no tools", () => define({ tools: {} }), "it needs at least one tool and one task"],
     ["a list of tools", () => define({ tools: [tool] }), "tools is a list of 1, an object is needed"],
@@ -64,7 +68,7 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
     [
       "a misspelt run",
       () => define({ tools: { a: { ...withoutRun, rnu: () => 1 } } }),
-      "tools.a.run is missing, and nothing reads tools.a.rnu",
+      "tools.a.run is missing, and tools.a.rnu is unknown",
     ],
     ["a run that is none", () => withTool({ run: "x" }), 'tools.switch_lamp.run is "x", a function is needed'],
     ["a flag that is none", () => withTool({ endsEpisode: "yes" }), 'endsEpisode is "yes", true or false is needed'],
@@ -104,7 +108,7 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
       () => withTask({ state: new Set() }),
       "tasks.test[0].state is not plain data (an instance of Set has no JSON form)",
     ],
-    ["a misspelt instruction", () => withTask({ instrution: "x" }), "nothing reads tasks.test[0].instrution"],
+    ["a misspelt instruction", () => withTask({ instrution: "x" }), "tasks.test[0].instrution is unknown"],
     [
       "an agenda without patience",
       () => withTask({ agenda: withoutPatience }),

@@ -92,7 +92,7 @@ describe("resolveSettings()", () => {
 describe("parseConfig()", () => {
   it("refuses what is not YAML, not settings, or no setting, with line and column", () => {
     expect(() => parseConfig("a: [1\nb: 2", "x.yaml")).toThrow(
-      /Cannot read x\.yaml:\d+:\d+: it is not YAML .*; write one "name: value" a line/,
+      /Cannot read x\.yaml:\d+:\d+: it is not YAML .*; write one "name: value" per line/,
     );
     expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: these are no settings; write one");
     expect(() => parseConfig("seed: 1\ngrop-size: 2", "x.yaml")).toThrow(

@@ -102,7 +102,7 @@ describe("export", () => {
     const sizes = new Map<unknown, number>();
     for (const { group_id: id } of await lines("trl.jsonl")) sizes.set(id, (sizes.get(id) ?? 0) + 1);
     expect([...sizes.values()]).toEqual([3, 3, 3, 3]);
-    expect(trl.stdout).toMatch(/its group "bookshop:train:0" has 2 rows, the groups before it have 3/);
+    expect(trl.stdout).toMatch(/its group "bookshop:train:0" has 2 rows, but the groups before it have 3/);
     const sft = await cli.run("export", "runs/one", "--format", "sft", "--output", "marks.jsonl");
     expect(sft.stdout).toContain("--format sft-tokens");
   });

@@ -14,9 +14,9 @@ const sampler = createExpertSampler({ tokenizer, noise: 0.1 });
 async function samplesOf(engine: "sglang" | "vllm", listener: FrontListener): Promise<readonly unknown[]> {
   const { run, folder } = await createTestCli();
   const given = ["--engine", engine, "--url", listener.url, "--model", "readable", "--tasks", "0-3", "--out", "runs/a"];
-  const { code, stderr } = await run("rollout", ...given, "--seed-turns", "--write-samples");
+  const { code, stdout } = await run("rollout", ...given, "--seed-turns", "--write-samples");
   await listener.close();
-  expect(stderr).toContain("4/4 episodes");
+  expect(stdout).toMatch(/episodes +4 of 4/);
   expect(code).toBe(0);
   const text = (await readAll(join(folder, "runs/a"))).get("samples.jsonl") ?? "";
   // Rows are sorted, because episodes end in any order.
@@ -66,7 +66,7 @@ describe("rollout --engine vllm", () => {
     [["--url", "http://127.0.0.1:1", "--model", "readable"], "Cannot reach the vLLM server at http://127.0.0.1:1"],
     [[], 'Cannot roll out with engine "vllm": no model is named'],
     [["--model", "readable", "--preset", "slime-tau"], "the preset speaks to SGLang"],
-    [["--url", "http://127.0.0.1:1,", "--model", "readable"], "an address is empty or named twice"],
+    [["--url", "http://127.0.0.1:1,", "--model", "readable"], "an address is empty or repeated"],
     [["--url", "http://a:1,http://u:sesame-pw@a:2/v1", "--model", "readable"], "it holds a user or a password"],
     [
       ["--url", "http://127.0.0.1:1", "--model", "readable", "--engine-wait", "0"],
@@ -103,9 +103,9 @@ describe("rollout --url with several addresses", () => {
     const { run } = await createTestCli();
     const url = listeners.map((listener) => listener.url).join(",");
     const given = ["--url", url, "--model", "readable", "--tasks", "0-19", "--seed-turns", "--out", "runs/a"];
-    const { code, stderr } = await run("rollout", ...given);
+    const { code, stdout, stderr } = await run("rollout", ...given);
     await Promise.all(listeners.map((listener) => listener.close()));
-    expect(stderr).toContain("20/20 episodes");
+    expect(stdout).toMatch(/episodes +20 of 20/);
     expect(stderr).toContain(
       `The server at ${listeners[0]!.url} failed 5 times in a row and is left alone until it is back`,
     );

@@ -65,12 +65,12 @@ describe("exportGroup()", () => {
     const other = exportGroup(whole, exportFormats.trl, { ...context, groupSize: 4 });
     expect(other).toMatchObject({ episodes: 0, trainedTokens: null });
     expect(other.leftOut).toMatchObject([
-      { reason: `its group "${name}" has 3 rows, the groups before it have 4`, episodes: 3 },
+      { reason: `its group "${name}" has 3 rows, but the groups before it have 4`, episodes: 3 },
     ]);
     const torn = exportGroup(groupOf([1, null, 0.5]), exportFormats.trl, { ...context, groupSize: null });
     expect(torn.leftOut.map(({ reason, episodes }) => [reason, episodes])).toEqual([
       ["it was not graded", 1],
-      [expect.stringMatching(/^its group ".+" is not whole: 2 rows of 3 episodes$/), 2],
+      [expect.stringMatching(/^its group ".+" is incomplete: 2 rows for 3 episodes$/), 2],
     ]);
     // Trainers that group by name accept it as it is.
     expect(exportGroup(whole, exportFormats.verl, { ...context, groupSize: 4 }).rows).toHaveLength(3);

@@ -381,7 +381,7 @@ describe("inspect", () => {
     };
     const zeros = Buffer.alloc(64 << 20);
     expect(await refused([head, { name, text: zeros }])).toContain(
-      "has 67108864 bytes unpacked, at most 1048576 are read",
+      "has 67108864 bytes unpacked, expected at most 1048576",
     );
     expect(await refused([head, { name, text: zeros, size: 1000 }])).toContain('Cannot read "x"');
     expect(await refused([head, { name, text: json(sample), method: 93 }])).toContain('Cannot read "x"');

@@ -108,7 +108,9 @@ describe("a policy learner", () => {
     expect(String(failed)).toContain("Cannot train at step 1: the logprobs of sampling and training differ by");
     expect(learner.state.step).toBe(0);
     await engine.updateWeights(trainer.weights(), "another");
-    await expect(learner.step(never)).rejects.toThrow('was sampled by weights "another", "step-0" are trained');
+    await expect(learner.step(never)).rejects.toThrow(
+      'was sampled with weights "another", but weights "step-0" are being trained',
+    );
   });
 
   test("tells behaviours of outside programs apart by the calls that they were answered with", async () => {

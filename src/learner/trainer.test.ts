@@ -112,7 +112,7 @@ describe("a trainer", () => {
     await parts.accumulate(batch.slice(0, 3));
     await parts.accumulate(batch.slice(3));
     expect(await parts.update(updateOptions)).toBeCloseTo(norm, 5);
-    await expect(parts.update(updateOptions)).rejects.toThrow("no gradients are gathered");
+    await expect(parts.update(updateOptions)).rejects.toThrow("no gradients have been accumulated");
     await parts.accumulate(
       batch.slice(0, 3).map((sequence) => ({ ...sequence, advantages: sequence.advantages.fill(0) })),
     );
@@ -153,7 +153,7 @@ describe("a trainer", () => {
         (error: unknown) => String(error),
       );
     expect(await refused({ tokens: new Uint32Array(101) })).toBe(
-      "RangeError: Cannot train on sequence 1: it has 101 tokens, 100 at most.",
+      "RangeError: Cannot train on sequence 1: it has 101 tokens, expected at most 100.",
     );
     expect(await refused({ tokens: new Uint32Array(99).fill(40) })).toContain("vocabulary size of 40");
     expect(await refused({ targets: Uint32Array.of(0) })).toContain("target 0 lies outside 1 to");

@@ -120,7 +120,7 @@ describe("rendererFor()", () => {
       () => renderer.bridge({ messages: history, tools: [], lastAction, newMessages: beyond }),
     ]) {
       expect(render).toThrow(expect.objectContaining({ failure: expect.objectContaining(failure) as unknown }));
-      expect(render).toThrow(`is token ${vocabularySize} to tokenizer "readable"`);
+      expect(render).toThrow(`is token ${vocabularySize} of tokenizer "readable"`);
     }
   });
 });

@@ -109,7 +109,7 @@ describe("calls of a detected template", () => {
       expect.stringContaining("No tool-call parser is known for this template. It writes "),
     );
     const made = chooseRenderer({ tokenizer, chatTemplate: strange });
-    expect(() => made.renderPrompt([question], someTools)).toThrow(/no parser is known for the calls/);
+    expect(() => made.renderPrompt([question], someTools)).toThrow(/no parser is known for the call format/);
     expect(() => made.renderPrompt([question], [])).not.toThrow();
   });
 

@@ -156,7 +156,7 @@ describe("loadTokenizer()", () => {
           model: { type: "WordLevel", unk_token: "a", vocab: { a: 4_000_000_000 } },
         }),
       },
-      /model.vocab has the id 4000000000 for "a", an integer from 0/,
+      /model.vocab has the id 4000000000 for "a", expected an integer from 0/,
     ],
   ])("refuses %s", { timeout: 60_000 }, async (name, files, message) => {
     // prettier-ignore

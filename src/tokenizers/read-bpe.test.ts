@@ -22,7 +22,7 @@ describe("readBpe()", () => {
     [
       "an id that would fill the memory",
       { model: { vocab: { ...vocab, x: 4e9 } } },
-      /the id 4000000000 for "x", an integer from 0/,
+      /the id 4000000000 for "x", expected an integer from 0/,
     ],
     ["an id given twice", { model: { vocab: { ...vocab, xyz: 300 } } }, /the id 300 to "xyz" and to another token/],
     ["a vocabulary that is a list", { model: { vocab: [] } }, /model.vocab is an array, an object expected/],

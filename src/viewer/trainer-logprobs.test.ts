@@ -87,7 +87,7 @@ describe("a line", () => {
     expect(twice.branches.get(0)?.difference.largest).toBeCloseTo(0.5, 5);
     expect(twice.problems).toEqual([
       "Line 2 replaces line 1: both are of branch 0.",
-      "Line 3 is of branch 7, which is no training row.",
+      "Line 3 is for branch 7, which is not a training row.",
     ]);
     const other = await overlay(sample, { ...lineOf(sample, 0), episode_id: "nobody" });
     expect(other.problems).toEqual(["No line names this episode."]);

@@ -38,7 +38,7 @@ describe("doctor template", () => {
     const { code, stdout } = await run("doctor", "template", "model");
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^answer in blanks, user +other white space +starts a branch\n +was +"\\n Your order ships today\. \\n<\|im_end\|>"\n +is +"Your order/m,
+      /^answer in blanks, user +different white space +starts a branch\n +was +"\\n Your order ships today\. \\n<\|im_end\|>"\n +is +"Your order/m,
     );
     expect(stdout).toContain("Not append-only: where the template rewrites history, the loop starts a branch");
   });

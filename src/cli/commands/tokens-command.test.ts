@@ -117,7 +117,7 @@ describe("tokens of a conversation file", () => {
   });
 
   const misfits: readonly (readonly [string, string, readonly string[]])[] = [
-    ["{", "line 1 is neither", []],
+    ["{", "line 1 is not JSON", []],
     ["{}", 'the file is not what is needed there; give a list of messages or an object with "messages"', []],
     ['[{"role": "robot", "content": ""}]', 'messages[0] is not what is needed there; give a "role" of system', []],
     ['[{"role": "user", "content": [{"type": "image_url"}]}]', "parts of type text only", []],

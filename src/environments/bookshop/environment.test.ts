@@ -209,7 +209,7 @@ describe("bookshopSource()", () => {
   });
 
   test("refuses unknown splits, indexes and options", () => {
-    expect(() => source.taskset("dev")).toThrow('it has "train", "validation" and "test"');
+    expect(() => source.taskset("dev")).toThrow('expected one of "train", "validation" and "test"');
     expect(() => source.taskset("test").task(5040)).toThrow("indexes go from 0 to 5039");
     expect(() => source.taskset("test").task(0.5)).toThrow(RangeError);
     expect(() => bookshopSource({ kinds: [] })).toThrow(ConfigurationError);

@@ -30,7 +30,7 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared/ta
     expect(task.contentHash).toMatch(/^[0-9a-f]{64}$/);
     expect(() => source.taskset("test").task(115)).toThrow(RangeError);
     expect(() => source.taskset("other")).toThrow(ConfigurationError);
-    expect(() => source.open({ ...task, contentHash: "0" })).toThrow(/made from other data/);
+    expect(() => source.open({ ...task, contentHash: "0" })).toThrow(/made from different data/);
   });
 
   test("reads a folder once, and refuses an unknown domain", async () => {

@@ -134,7 +134,7 @@ describe("tau2ResultsText() and readTau2Results()", () => {
 
   it.each([
     ["no JSON", "{", "it is not JSON"],
-    ["a list", "[]", "it is no object"],
+    ["a list", "[]", "it is not an object"],
     ["another file", "{}", "it is no file of simulations"],
     ["an unknown ending", (text: string) => text.replace('"user_stop"', '"tired"'), '"termination_reason" is none of'],
     ["a reward that is no number", (text: string) => text.replace('"reward": 0.0', '"reward": "a"'), '"reward" is no'],

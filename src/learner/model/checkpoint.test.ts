@@ -52,7 +52,7 @@ test("readCheckpoint() names the tensor that does not fit config.json", async ()
   await writeCheckpoint(folder, { config: tinyConfig, weights: wildWeights(tinyConfig, 1) });
   await writeFile(join(folder, "config.json"), JSON.stringify(toHuggingFaceConfig(pairedConfig)));
   await expect(readCheckpoint(folder)).rejects.toThrow(
-    /tensor "model\.layers\.0\.self_attn\.q_proj\.weight" has the shape \[48, 32\], \[64, 32\] expected/,
+    /tensor "model\.layers\.0\.self_attn\.q_proj\.weight" has the shape \[48, 32\], but config.json expects \[64, 32\]/,
   );
 });
 
@@ -76,8 +76,8 @@ describe("a config.json or a weights file that lies is refused before memory is 
   const huge = { ...toHuggingFaceConfig(tinyConfig) };
 
   test.each([
-    [{ num_hidden_layers: 1_000_000_000 }, "layers is 1000000000, at most 1024 expected"],
-    [{ vocab_size: 2 ** 40 }, "vocabularySize is 1099511627776, at most 1048576 expected"],
+    [{ num_hidden_layers: 1_000_000_000 }, "layers is 1000000000, expected at most 1024"],
+    [{ vocab_size: 2 ** 40 }, "vocabularySize is 1099511627776, expected at most 1048576"],
     [{ hidden_size: 2 ** 40 }, "it describes more than 1073741824 numbers"],
     [{ intermediate_size: 2 ** 40 }, "it describes more than 1073741824 numbers"],
     [{ max_position_embeddings: 2 ** 40 }, "it describes more than 1073741824 numbers"],
@@ -133,12 +133,12 @@ describe("readModelConfig()", () => {
   });
 
   test.each([
-    [{ model_type: "llama" }, 'model_type is "llama", "qwen3" expected'],
+    [{ model_type: "llama" }, 'model_type is "llama", expected "qwen3"'],
     [{ tie_word_embeddings: false }, "tie_word_embeddings is not true"],
-    [{ rope_scaling: { type: "yarn" } }, 'rope_scaling is {"type":"yarn"}, null expected'],
+    [{ rope_scaling: { type: "yarn" } }, 'rope_scaling is {"type":"yarn"}, expected null'],
     [{ head_dim: undefined }, "head_dim is missing, a positive number expected"],
-    [{ vocab_size: 41 }, "vocabularySize is 41, a multiple of 8 expected"],
-    [{ head_dim: 24 }, "headSize is 24, a multiple of 16 expected"],
+    [{ vocab_size: 41 }, "vocabularySize is 41, expected a multiple of 8"],
+    [{ head_dim: 24 }, "headSize is 24, expected a multiple of 16"],
     [{ num_attention_heads: 3, num_key_value_heads: 2 }, "3 heads cannot share 2 heads of keys and values evenly"],
   ])("refuses %j", (patch, problem) => {
     expect(() => readModelConfig({ ...json, ...patch }, "config.json")).toThrow(problem);

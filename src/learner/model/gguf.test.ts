@@ -105,7 +105,7 @@ describe("exportGguf()", () => {
   });
 
   test.each([
-    [{ model: { type: "Unigram" } }, 'its model is "Unigram", "BPE" expected'],
+    [{ model: { type: "Unigram" } }, 'its model is "Unigram", expected "BPE"'],
     [
       { ...tokenizerJson, added_tokens: [{ id: 40, content: "x", special: true }] },
       "token 40 is beyond the 40 of the model",

@@ -171,8 +171,11 @@ describe("forward()", () => {
   const model = makeModel(tinyConfig, wildWeights(tinyConfig, 3));
 
   test.each([
-    ["it has 300 tokens, 256 at most", [{ tokens: new Uint32Array(300), targets: [] }]],
-    ["it has 201 targets, 200 at most", [{ tokens: new Uint32Array(9), targets: new Uint32Array(201).fill(1) }]],
+    ["it has 300 tokens, expected at most 256", [{ tokens: new Uint32Array(300), targets: [] }]],
+    [
+      "it has 201 targets, expected at most 200",
+      [{ tokens: new Uint32Array(9), targets: new Uint32Array(201).fill(1) }],
+    ],
     ["a token id is not below the vocabulary size of 40", [{ tokens: [40], targets: [] }]],
   ])("refuses a batch: %s", (problem, sequences) => {
     expect(() => model.forward(packSequences(sequences))).toThrow(`Cannot run a batch: ${problem}.`);
@@ -188,7 +191,7 @@ describe("forward()", () => {
 });
 
 test("packSequences() refuses targets without a token before, and sequences that are all prefix", () => {
-  expect(() => packSequences([{ tokens: [1, 2], targets: [0] }])).toThrow("target 0 lies outside 1 to 1");
-  expect(() => packSequences([{ tokens: [1, 2], targets: [2] }])).toThrow("target 2 lies outside 1 to 1");
-  expect(() => packSequences([{ tokens: [1, 2], targets: [] }], { prefixLength: 2 })).toThrow("no token beyond");
+  expect(() => packSequences([{ tokens: [1, 2], targets: [0] }])).toThrow("target 0 is outside 1 to 1");
+  expect(() => packSequences([{ tokens: [1, 2], targets: [2] }])).toThrow("target 2 is outside 1 to 1");
+  expect(() => packSequences([{ tokens: [1, 2], targets: [] }], { prefixLength: 2 })).toThrow("no tokens beyond");
 });

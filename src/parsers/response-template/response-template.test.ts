@@ -68,7 +68,7 @@ describe("a response template is refused", () => {
     [{ version: 2, ...anchored({ content: {} }) }, "version 1 is read"],
     [{ fields: { content: {} } }, "neither start_anchor nor"],
     [anchored({ a: {}, b: {} }), "more than one field has no opening: a, b"],
-    [anchored({ a: { content: "yaml" } }), "unknown content; known are text, int"],
+    [anchored({ a: { content: "yaml" } }), "unknown content; use one of text, int"],
     [anchored({ a: { opens: "<" } }), "unknown keys: opens"],
     [anchored({ a: { open: "" } }), "or one is empty"],
     [anchored({ a: { open: "<", open_pattern: "<" } }), "both open and open_pattern"],

@@ -181,7 +181,7 @@ describe("runEpisode() with resumeFrom", () => {
     const whole = await runScript([], [roll, "Done."]);
     const again = await runScript(whole.events.slice(0, 5), ["Done."]);
     expect(again.failure).toMatchObject({ code: "replay-diverged", boundary: "environment" });
-    expect(again.failure?.message).toContain('the recorded "tool-result" is another one');
+    expect(again.failure?.message).toContain('the recorded "tool-result" is different');
   });
 
   it("refuses a user that cannot take up a conversation, before anything happens", async () => {

@@ -193,7 +193,7 @@ describe("readMcpTasks()", () => {
     ["", "it has none"],
     ["{", "line 1"],
     [line({ id: "" }), '"id"'],
-    [line({ graders: 1 }), 'nothing reads "graders"'],
+    [line({ graders: 1 }), '"graders" is not a field of a task'],
     [line({ grader: undefined }), '"grader" is missing'],
     [line({ instruction: undefined }), "neither an instruction nor an agenda"],
     [line({ agenda: { goals: [] } }), "agenda."],

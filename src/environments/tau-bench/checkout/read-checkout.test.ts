@@ -84,7 +84,7 @@ describe("readTauBenchCheckout()", () => {
       "a source that is no text",
       withFile("tau_bench/envs/retail/rules.py", Uint8Array.of(0xff)),
       "rules.py",
-      "no UTF-8",
+      "not valid UTF-8",
     ],
     [
       "a changed source",

@@ -58,7 +58,7 @@ describe("readTasks()", () => {
     ['name="mend"', 'name=open("/etc/passwd").read()', "not a literal"],
     ["    Task(user_id", "    print(user_id", "not a call of Task"],
     ["    Task(user_id", "    x.Task(user_id", "not a call of Task"],
-    ["kwargs={}", "kwargs=[]", "the arguments of an action are no dictionary"],
+    ["kwargs={}", "kwargs=[]", "the arguments of an action are not a dictionary"],
     ["kwargs={}", 'kwargs={"a": Action(name="b", kwargs={})}', "not a literal"],
     ["actions=[]", "actions=None", "not a list"],
     ['outputs=["10"', "outputs=[10", "not text"],
