@@ -41,8 +41,8 @@ describe("createFewShot()", () => {
   });
 
   test.each([
-    [{}, "there are 0 displays, 5 are to be shown"],
-    [{ displays, displayCount: 8 }, "there are 7 displays, 8 are to be shown"],
+    [{}, "there are 0 displays, but 5 should be shown"],
+    [{ displays, displayCount: 8 }, "there are 7 displays, but 8 should be shown"],
     [{ displays, displayCount: 0 }, "displayCount is 0"],
   ])("refuses %j", (options, state) => {
     expect(() => createFewShot(options)).toThrow(ConfigurationError);

@@ -40,7 +40,7 @@ test("MLflow gets each step once: after an outage, a lost reply and a resume", a
   server.losesReply = true;
   for (const event of passingEpisode) first.event("b", event);
   await first.close();
-  expect(faults.at(-1)).toMatch(/takes points again\.$/);
+  expect(faults.at(-1)).toMatch(/accepts points again\.$/);
   const steps = (): number[] => server.metrics.filter(({ key }) => key === "reward/mean").map(({ step }) => step);
   expect(steps()).toEqual([1, 2]);
   expect(server.params).toEqual([{ key: "pass_hat_k", value: "4" }, { key: "env", value: "bookshop" }]); // prettier-ignore

@@ -41,7 +41,7 @@ const refused: readonly (readonly [string, string])[] = [
   [`f"{x!r}"`, "more than a plain name"],
   [`f"{1}"`, "more than a plain name"],
   [`f"}"`, 'a single "}"'],
-  [`f"\\{x}"`, "a backslash stands before a replacement"],
+  [`f"\\{x}"`, "a backslash precedes a replacement"],
   [`x`, "not a literal"],
   [`f(1)`, "not a literal"],
   [`{1, 2}`, "not a literal"],
