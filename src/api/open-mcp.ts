@@ -40,9 +40,8 @@ async function readTasks(file: string): Promise<string> {
   try {
     return await readRegular(file, "utf8");
   } catch (cause) {
-    throw new ConfigurationError(
-      `Cannot read tasks from "${file}": it is no file that can be read; correct --env-tasks.`,
-      { cause },
-    );
+    throw new ConfigurationError(`Cannot read tasks from "${file}": it is not a readable file; correct --env-tasks.`, {
+      cause,
+    });
   }
 }

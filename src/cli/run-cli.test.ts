@@ -262,14 +262,13 @@ describe("what stands under the table", () => {
 
   it("warns where no episode began, in place of a pass rate of 0.0 %", async () => {
     const { run } = await createTestCli();
-    const { stdout, stderr } = await run("rollout", "--max-context-tokens", "20", "--tasks", "0-3", "--out", "r");
+    const { stdout } = await run("rollout", "--max-context-tokens", "20", "--tasks", "0-3", "--out", "r");
     expect(stdout).toMatch(/pass rate +– \(0 of 4 graded\)/);
     expect(stdout).toMatch(/mean reward +–/);
     expect(stdout).toContain("Warning: 4 of 4 graded episodes ended before their first turn");
     expect(stdout).toContain(
       "Warning: 4 of 4 episodes ran out of context (context_length); serve the model with a longer one",
     );
-    expect(stderr).not.toContain("pass ");
   });
 });
 

@@ -35,16 +35,29 @@ const sharedFlags = [
 
 export function trainCommand(runCommand: RunCommand): Command {
   const command = new Command("train")
-    .summary("train a small model on episodes, on this machine")
+    .summary("train a model on episodes, on this machine")
     .description(
-      "Trains the embedded model by reinforcement learning (or by imitation) on the same episodes, masks and samples as a " +
+      "Trains the embedded model, or a real one (--gguf), by reinforcement learning (or by imitation) on the same episodes, masks and samples as a " +
         "rollout, and compares it before and after on the same held-out tasks.",
     );
   addSettings(command, trainSettings);
   addSettings(command, rolloutSettings, { names: sharedFlags, initial: rolloutDefaults });
   command.addOption(configOption()).addOption(jsonOption());
   shortHelp(command, [
-    ...["algorithm", "minutes", "steps", "from", "fromExpert", "resume", "env", "data", "model", "seed", "metrics"],
+    ...[
+      "algorithm",
+      "minutes",
+      "steps",
+      "from",
+      "fromExpert",
+      "resume",
+      "env",
+      "data",
+      "gguf",
+      "model",
+      "seed",
+      "metrics",
+    ],
     ...["out", "config"],
   ]);
   command.addHelpText("after", examples);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { createRandom, deriveSeed } from "../../lib/random.ts";
+import { plainParams } from "../plain-params.test-helper.ts";
 import type { GenerationParams } from "../token-sampling.ts";
 import type {
   LlamaContext,
@@ -14,20 +15,7 @@ import type {
 import { Rows } from "./rows.ts";
 
 const vocabularySize = 8_200;
-const params: GenerationParams = {
-  maxNewTokens: 1,
-  minNewTokens: 0,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  minP: 0,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  repetitionPenalty: 1,
-  stopTokenIds: new Set(),
-  logitBias: new Map(),
-  seed: 1,
-};
+const params: GenerationParams = { ...plainParams, maxNewTokens: 1 };
 
 /** A row like those of language models: some tokens stand out, and all others form a long tail. */
 function peaked(seed: number): Float32Array {
