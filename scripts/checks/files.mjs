@@ -24,6 +24,9 @@ const limits = {
   lines: 500,
 };
 
+/** Binary files that belong here; any other is the cache or the output of a tool. */
+const binaryFiles = /\.(?:safetensors|eval)$/;
+
 /** @returns {Promise<{ problems: string[], summary: string }>} */
 export async function checkFiles() {
   const { output } = await runCommand("git", ["ls-files", "--cached", "--others", "--exclude-standard"]);
@@ -39,6 +42,9 @@ export async function checkFiles() {
     const text = readFileSync(join(root, file), "utf8");
     for (const path of machine) {
       if (text.includes(path)) problems.push(`${file} contains "${path}", a path of this machine.`);
+    }
+    if (text.includes("\0") && !binaryFiles.test(file)) {
+      problems.push(`${file} is a binary file; remove it, or name its kind in scripts/checks/files.mjs.`);
     }
     if (/\bregistry\.[\w-]+\.(?:org|com)/.test(text)) problems.push(`${file} names the host of a registry.`);
     if (/\.(?:ts|tsx|mjs)$/.test(file)) problems.push(...findGroups(file, text));
