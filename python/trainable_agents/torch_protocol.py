@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from .errors import ConfigurationError
 from .torch_learner import Learner, LossOptions, LossSequence
@@ -312,9 +313,12 @@ def _handler(server: TorchServer) -> type[BaseHTTPRequestHandler]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            self._answer("GET", {})
+            if self._is_local():
+                self._answer("GET", {})
 
         def do_POST(self) -> None:
+            if not self._is_local():
+                return
             try:
                 length = int(self.headers.get("content-length", ""))
             except ValueError:
@@ -328,6 +332,14 @@ def _handler(server: TorchServer) -> type[BaseHTTPRequestHandler]:
             if not isinstance(body, dict):
                 return self._refuse(400, "The body must be an object.")
             self._answer("POST", body)
+
+        def _is_local(self) -> bool:
+            """Refuses requests that a page in a browser of this machine makes: its calls could write files, or stop a training."""
+            host = urlsplit(f"//{self.headers.get('host', '127.0.0.1')}").hostname
+            if self.headers.get("origin") is None and host in ("127.0.0.1", "localhost"):
+                return True
+            self._refuse(403, "Only programs on this machine are answered, at 127.0.0.1.")
+            return False
 
         def _answer(self, method: str, body: dict[str, Any]) -> None:
             try:

@@ -246,6 +246,17 @@ class Served(unittest.TestCase):
                 self.assertEqual(code, status)
                 self.assertIn(reason, message)
 
+    def test_a_page_in_a_browser_is_refused_before_anything_is_done(self) -> None:
+        for headers in ({"Origin": "https://example.com"}, {"Origin": "null"}, {"Host": "example.com"}):
+            for path, data in (("/learner/save", b"{}"), ("/pause_generation", b"{}"), ("/model_info", None)):
+                with self.subTest(headers=headers, path=path):
+                    request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
+                    with self.assertRaises(urllib.error.HTTPError) as caught:
+                        urllib.request.urlopen(request)
+                    self.assertEqual(caught.exception.code, 403)
+                    caught.exception.close()
+        self.assertFalse(self.server.sampler.is_paused)
+
 
 class Trees(unittest.TestCase):
     def test_what_sequences_begin_with_is_in_a_tree_once(self) -> None:

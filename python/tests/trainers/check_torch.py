@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from embedded_engine import MODEL, EmbeddedEngine
 from held_out import interval, passed
-from rollout_service import MAIN, RolloutService
+from rollout_service import RolloutService
 from trainable_agents.torch_grpo import _Waits, group_advantages, group_loss, train
 from transformers import AutoModelForCausalLM
 

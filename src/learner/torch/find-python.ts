@@ -39,7 +39,7 @@ export async function findPython(options: PythonOptions): Promise<FoundPython> {
   const folder = environmentFolder(options.variables);
   const installed = programIn(folder);
   const program = options.python ?? (existsSync(installed) ? installed : defaultPython());
-  const found = await look(program, options.signal);
+  const found = await look(program, options);
   if (found === null) {
     throw new ConfigurationError(
       `Cannot train with torch: "${program}" does not start as Python; install Python 3.10 or newer, or name it with --python.`,
@@ -59,7 +59,7 @@ export async function findPython(options: PythonOptions): Promise<FoundPython> {
     );
   }
   await install(program, folder, options);
-  const [, still] = (await look(installed, options.signal)) ?? [[0, 0], Object.keys(packages)];
+  const [, still] = (await look(installed, options)) ?? [[0, 0], Object.keys(packages)];
   if (still.length === 0) return { program: installed };
   throw new ConfigurationError(
     `Cannot train with torch: ${still.join(", ")} cannot be found in ${folder} after the installation; remove the folder and repeat it.`,
@@ -106,8 +106,11 @@ async function freeBytes(folder: string): Promise<number | null> {
 }
 
 /** Version and missing packages; `null` if the program is not a Python. */
-async function look(program: string, signal: AbortSignal): Promise<[[number, number], string[]] | null> {
-  const { code, output } = await run(program, ["-c", probe], { variables: process.env, signal });
+async function look(
+  program: string,
+  { variables, signal }: Pick<PythonOptions, "variables" | "signal">,
+): Promise<[[number, number], string[]] | null> {
+  const { code, output } = await run(program, ["-c", probe], { variables, signal });
   try {
     return code === 0 ? (JSON.parse(output) as [[number, number], string[]]) : null;
   } catch {
