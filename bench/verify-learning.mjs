@@ -24,7 +24,7 @@ const finalTasks = 240;
  * Training steps for each sabotage of the mask. The control is short: a policy that collapses
  * rambles, and its last steps cost the most.
  */
-const steps = { none: 10, "shifted-mask": 6 };
+const steps = { none: 10, "reversed-rewards": 6 };
 
 const [chosenModel, training] = process.argv.slice(2);
 process.exitCode = training in steps ? await train(chosenModel, training) : await verify(chosenModel);
@@ -47,7 +47,7 @@ async function train(model, sabotage) {
     // Without the penalty for distance to the first model, which would limit the effect of a wrong
     // mask.
     kl: 0,
-    evalEvery: sabotage === "none" ? steps["shifted-mask"] : 0,
+    evalEvery: sabotage === "none" ? steps["reversed-rewards"] : 0,
     evalTasks: finalTasks,
     finalTasks,
   };
@@ -87,7 +87,7 @@ async function verify(chosen) {
     return 1;
   }
   const points = (share) => (share * 100).toFixed(1);
-  const early = `after ${steps["shifted-mask"]} steps`;
+  const early = `after ${steps["reversed-rewards"]} steps`;
   console.log(
     `\nGreedily the pass rate rose by ${points(right.greedyGain)} points, at least ${points(right.low)} with 95 % confidence.`,
     `\nAt temperature 1, with a mask shifted by one token, the gain ${early} is ${points(shifted.gain)} points, with the right one ${points(right.earlyGain)}.`,

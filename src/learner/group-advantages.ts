@@ -120,11 +120,11 @@ function weighTurns(
 export type WeightedSample = { readonly sample: Sample; readonly advantage: number | Float32Array };
 
 /**
- * Deliberate mistakes of experiments that show the purpose of the checks. "shifted-mask": the loss
- * mask is moved by one token. "observations-too": observations are trained as well. Both switch the
- * checks off.
+ * Deliberate mistakes of experiments and of the controls beside them. "shifted-mask": the loss mask
+ * is moved by one token. "observations-too": observations are trained as well. "reversed-rewards":
+ * the better an episode is, the less likely it becomes. All of them switch the checks off.
  */
-export type Sabotage = "none" | "shifted-mask" | "observations-too";
+export type Sabotage = "none" | "shifted-mask" | "observations-too" | "reversed-rewards";
 
 /**
  * One sequence for each sample; every token in the loss has the same weight, regardless of the
@@ -137,6 +137,8 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
     return placesOf(sample, sabotage);
   });
   const total = places.reduce((sum, targets) => sum + targets.length, 0);
+  const hasWrongMask = sabotage === "shifted-mask" || sabotage === "observations-too";
+  const sign = sabotage === "reversed-rewards" ? -1 : 1;
   return rows.map(({ sample, advantage }, index) => {
     const targets = places[index]!;
     const { tokens, logprobs } = sample;
@@ -146,11 +148,11 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
       weights: new Float32Array(targets.length).fill(1 / total),
       advantages:
         typeof advantage === "number"
-          ? new Float32Array(targets.length).fill(advantage)
-          : Float32Array.from(targets, (place) => advantage[place]!),
+          ? new Float32Array(targets.length).fill(sign * advantage)
+          : Float32Array.from(targets, (place) => sign * advantage[place]!),
       // A wrong mask trains tokens that were not sampled, so no logprobs can be compared.
       sampledLogprobs:
-        logprobs === null || sabotage !== "none" ? null : Float32Array.from(targets, (place) => logprobs[place]!),
+        logprobs === null || hasWrongMask ? null : Float32Array.from(targets, (place) => logprobs[place]!),
       referenceLogprobs: null,
     };
   });
@@ -170,6 +172,7 @@ function placesOf({ tokens, lossMask, sampledMask }: Sample, sabotage: Sabotage)
   const places = [...tokens.keys()];
   switch (sabotage) {
     case "none":
+    case "reversed-rewards":
       return Uint32Array.from(places.filter((place) => lossMask[place] === 1));
     case "shifted-mask":
       return Uint32Array.from(places.filter((place) => place > 0 && lossMask[place - 1] === 1));

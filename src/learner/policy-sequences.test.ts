@@ -66,6 +66,18 @@ describe("policySequences()", () => {
     expect(agreement).toEqual({ mean: 0, largest: 0, kl: 0, tokens: 0 });
     expect(disagreement(agreement)).toBeNull();
   });
+
+  test("turns rewards round when an experiment asks for it, and leaves the mask as it is", () => {
+    const rows = [
+      { sample: sampleOf(), advantage: 1.5 },
+      { sample: sampleOf(), advantage: new Float32Array(8).fill(-0.5) },
+    ];
+    const [first, second] = policySequences(rows, "reversed-rewards");
+    expect([...first!.targets]).toEqual([2, 3, 4, 7]);
+    expect([...first!.advantages]).toEqual([-1.5, -1.5, -1.5, -1.5]);
+    expect([...second!.advantages]).toEqual([0.5, 0.5, 0.5, 0.5]);
+    expect([...first!.sampledLogprobs!]).toEqual([-2, -3, -4, -7]);
+  });
 });
 
 describe("logprobAgreement()", () => {

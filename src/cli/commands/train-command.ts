@@ -44,20 +44,7 @@ export function trainCommand(runCommand: RunCommand): Command {
   addSettings(command, rolloutSettings, { names: sharedFlags, initial: rolloutDefaults });
   command.addOption(configOption()).addOption(jsonOption());
   shortHelp(command, [
-    ...[
-      "algorithm",
-      "minutes",
-      "steps",
-      "from",
-      "fromExpert",
-      "resume",
-      "env",
-      "data",
-      "gguf",
-      "model",
-      "seed",
-      "metrics",
-    ],
+    ...["algorithm", "minutes", "steps", "from", "fromExpert", "resume", "env", "data", "gguf", "model", "seed"],
     ...["out", "config"],
   ]);
   command.addHelpText("after", examples);
