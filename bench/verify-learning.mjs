@@ -1,11 +1,11 @@
 // `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and
 // two threads, and its greedy pass rate on held-out tasks must rise by more than chance explains.
-// The control runs beside it: with a loss mask that is shifted by one token and the checks switched
-// off, the rate at temperature 1 must rise by less than half as much in as many steps. Each is a
-// process of its own, so that one computes while the other waits for its threads; three minutes on
-// two cores.
+// The control runs beside it: with reversed rewards and everything else as it is, the greedy pass
+// rate must fall by more than chance explains, so what the model learns is what its rewards say. Each
+// is a process of its own, so that one computes while the other waits for its threads; three minutes
+// on two cores.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,15 +14,16 @@ import { root, runCommand } from "../scripts/run-command.mjs";
 import { setUp } from "../scripts/setup.mjs";
 
 /**
- * Minimum of the lower bound of the gain, as a share of the tasks: above chance, and no more. Ten
+ * Minimum of the lower bound of the gain, and of the control's fall, as a share of the tasks: above
+ * chance, and no more. Ten
  * small steps gain between 8 and 16 points, depending on the episodes that the seed draws, and
  * every change of the text that an agent reads draws others.
  */
 const margin = 0;
 const finalTasks = 240;
 /**
- * Training steps for each sabotage of the mask. The control is short: a policy that collapses
- * rambles, and its last steps cost the most.
+ * Training steps for each sabotage. The control is short: a policy that collapses rambles, and its
+ * last steps cost the most.
  */
 const steps = { none: 10, "reversed-rewards": 6 };
 
@@ -44,25 +45,19 @@ async function train(model, sabotage) {
     threads: 2,
     seed: 1,
     warmUp: 2,
-    // Without the penalty for distance to the first model, which would limit the effect of a wrong
-    // mask.
+    // Without the penalty for the distance to the first model, which limits every change.
     kl: 0,
-    evalEvery: sabotage === "none" ? steps["reversed-rewards"] : 0,
+    evalEvery: 0,
     evalTasks: finalTasks,
     finalTasks,
   };
   const folder = await mkdtemp(join(tmpdir(), "verify-learning-"));
   const { comparison, greedy, end } = await learningRun({ flags, folder, sabotage });
-  const [names, ...rows] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
   await rm(folder, { recursive: true });
   if (end.type !== "steps") throw new Error(`The training ended by "${end.type}": ${end.reason}.`);
   console.log([...comparisonTable(comparison, greedy), "", ...caseTable(comparison, greedy)].join("\n"));
-  const { before, gain } = comparison[0];
-  const place = names.split(",").indexOf("held_out_pass_rate");
-  const inBetween = rows.map((row) => row.split(",")[place]).find((rate) => rate !== "");
-  const earlyGain = inBetween === undefined ? gain : Number(inBetween) - before;
-  const [{ gain: greedyGain, gainInterval }] = greedy;
-  console.log(JSON.stringify({ gain, greedyGain, low: gainInterval.low, earlyGain }));
+  const [{ gain, gainInterval }] = greedy;
+  console.log(JSON.stringify({ gain, low: gainInterval.low, high: gainInterval.high }));
   return 0;
 }
 
@@ -75,31 +70,28 @@ async function verify(chosen) {
   const ended = await Promise.all(
     Object.keys(steps).map((one) => runCommand(process.execPath, [fileURLToPath(import.meta.url), model, one])),
   );
-  const [right, shifted] = ended.map(({ code, output, seconds }, place) => {
+  const [right, reversed] = ended.map(({ code, output, seconds }, place) => {
     const lines = output.split("\n");
-    if (place === 1) console.log("\nThe control: the loss mask shifted by one token, nothing checked.");
+    if (place === 1) console.log("\nThe control: reversed rewards.");
     console.log((code === 0 ? lines.slice(0, -1) : lines).join("\n"));
     console.log(`It took ${seconds.toFixed(0)} s and ended with code ${code}.`);
     return code === 0 ? JSON.parse(lines.at(-1)) : null;
   });
-  if (right === null || shifted === null) {
+  if (right === null || reversed === null) {
     console.log("Cannot show that the model learns from its rewards: a training failed, see above.");
     return 1;
   }
   const points = (share) => (share * 100).toFixed(1);
-  const early = `after ${steps["reversed-rewards"]} steps`;
   console.log(
-    `\nGreedily the pass rate rose by ${points(right.greedyGain)} points, at least ${points(right.low)} with 95 % confidence.`,
-    `\nAt temperature 1, with a mask shifted by one token, the gain ${early} is ${points(shifted.gain)} points, with the right one ${points(right.earlyGain)}.`,
+    `\nGreedily the pass rate rose by ${points(right.gain)} points, at least ${points(right.low)} with 95 % confidence.`,
+    `\nWith reversed rewards it changed by ${points(reversed.gain)} points in ${steps["reversed-rewards"]} steps, at most ${points(reversed.high)} with 95 % confidence.`,
   );
   const problems = [];
   if (right.low < margin) {
     problems.push(`the lower bound of the gain is ${points(right.low)} points, ${points(margin)} are expected`);
   }
-  if (!(shifted.gain < right.earlyGain / 2)) {
-    problems.push(
-      `a mask that is shifted gains ${points(shifted.gain)} points ${early}, less than half of ${points(right.earlyGain)} is expected`,
-    );
+  if (reversed.high >= -margin) {
+    problems.push(`with reversed rewards its upper bound is ${points(reversed.high)} points, a fall is expected`);
   }
   if (problems.length > 0) console.log(`Cannot show that the model learns from its rewards: ${problems.join("; ")}.`);
   return problems.length === 0 ? 0 : 1;
