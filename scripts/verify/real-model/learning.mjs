@@ -25,12 +25,9 @@ const heldOut = 60;
 const least = { gain: 0.3, low: 0.15 };
 
 /**
- * @param {object} options
- * @param {string} options.gguf
- * @param {string} options.python
- * @param {string} options.folder
- * @param {string | null} options.only Name of a training, "report", or `null` for all.
- * @param {boolean} options.quick
+ * `only`: the name of a training, "report", or `null` for all.
+ *
+ * @param {import("../real-model.mjs").Given} given
  * @returns {Promise<number>} The exit code.
  */
 export async function verifyRealLearning({ gguf, python, folder, only, quick }) {
@@ -43,7 +40,15 @@ export async function verifyRealLearning({ gguf, python, folder, only, quick }) 
     const out = join(folder, quick ? `quick-${name}` : name);
     if (existsSync(join(out, "result.json"))) continue;
     process.stdout.write(`\n=== ${name}: ${minutes} minutes, ${sabotage === "none" ? "the right mask" : sabotage}\n`);
-    await trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes: quick ? 5 : minutes });
+    await trainOnce({
+      gguf: await gguf("0.5B"),
+      python: python(),
+      out,
+      seed,
+      sabotage,
+      tasks,
+      minutes: quick ? 5 : minutes,
+    });
   }
   return report(folder, { quick, tasks });
 }
