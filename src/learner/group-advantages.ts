@@ -121,10 +121,14 @@ export type WeightedSample = { readonly sample: Sample; readonly advantage: numb
 
 /**
  * Deliberate mistakes of experiments and of the controls beside them. "shifted-mask": the loss mask
- * is moved by one token. "observations-too": observations are trained as well. "reversed-rewards":
- * the better an episode is, the less likely it becomes. All of them switch the checks off.
+ * is moved by one token, "far-shifted-mask" by 20, which is about a turn. "observations-too":
+ * observations are trained as well. "reversed-rewards": the better an episode is, the less likely
+ * it becomes. All of them switch the checks off.
  */
-export type Sabotage = "none" | "shifted-mask" | "observations-too" | "reversed-rewards";
+export type Sabotage = "none" | "shifted-mask" | "far-shifted-mask" | "observations-too" | "reversed-rewards";
+
+/** Places by which a wrong mask is moved. */
+const shifts = { "shifted-mask": 1, "far-shifted-mask": 20 };
 
 /**
  * One sequence for each sample; every token in the loss has the same weight, regardless of the
@@ -137,7 +141,7 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
     return placesOf(sample, sabotage);
   });
   const total = places.reduce((sum, targets) => sum + targets.length, 0);
-  const hasWrongMask = sabotage === "shifted-mask" || sabotage === "observations-too";
+  const hasWrongMask = sabotage !== "none" && sabotage !== "reversed-rewards";
   const sign = sabotage === "reversed-rewards" ? -1 : 1;
   return rows.map(({ sample, advantage }, index) => {
     const targets = places[index]!;
@@ -175,7 +179,8 @@ function placesOf({ tokens, lossMask, sampledMask }: Sample, sabotage: Sabotage)
     case "reversed-rewards":
       return Uint32Array.from(places.filter((place) => lossMask[place] === 1));
     case "shifted-mask":
-      return Uint32Array.from(places.filter((place) => place > 0 && lossMask[place - 1] === 1));
+    case "far-shifted-mask":
+      return Uint32Array.from(places.filter((place) => lossMask[place - shifts[sabotage]] === 1));
     case "observations-too": {
       // Starts at the first action: the guidelines before it are the same in every episode.
       const first = sampledMask.indexOf(1);

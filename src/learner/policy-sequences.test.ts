@@ -58,6 +58,7 @@ describe("policySequences()", () => {
   test("spoils masks when an experiment asks for it", () => {
     const rows = [{ sample: sampleOf(), advantage: 1 }];
     expect([...policySequences(rows, "shifted-mask")[0]!.targets]).toEqual([3, 4, 5]);
+    expect([...policySequences(rows, "far-shifted-mask")[0]!.targets]).toEqual([]);
     expect([...policySequences(rows, "observations-too")[0]!.targets]).toEqual([2, 3, 4, 5, 6, 7]);
     // Those tokens were not sampled: the engine's logprobs belong to other tokens.
     const agreement = logprobAgreement(policySequences(rows, "shifted-mask"), [

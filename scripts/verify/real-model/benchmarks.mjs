@@ -6,7 +6,6 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -15,6 +14,7 @@ import { installPackages } from "../npm.mjs";
 import { installLlama } from "../peers.mjs";
 import { CannotVerify } from "../python.mjs";
 import { countRun } from "./count-run.mjs";
+import { freePorts } from "../servers.mjs";
 
 const program = join(root, "dist", "cli", "main.js");
 const packages = { ai: "7.0.173", "@ai-sdk/openai-compatible": "3.0.92" };
@@ -105,7 +105,7 @@ export async function verifyRealBenchmarks({ gguf, folder, quick }) {
  * @param {string} cwd @param {readonly string[]} flags
  */
 async function startGateway(cwd, flags) {
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(process.execPath, [program, "gateway", ...flags, "--listen", `127.0.0.1:${port}`], {
     cwd,
@@ -118,16 +118,6 @@ async function startGateway(cwd, flags) {
     await delay(200);
   }
   throw new CannotVerify(`Cannot verify: the gateway ended with code ${child.exitCode}, see above.`);
-}
-
-/** @returns {Promise<number>} */
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 /** @param {string} variable @param {string} name */

@@ -1,14 +1,19 @@
 // `npm run verify -- real-model -- learning`: the 0.5B model learns the stockroom, whose answers take
-// two calls in order, with three seeds of 40 minutes; a control with a shifted loss mask takes 20.
-// Greedily its pass rate on the 60 held-out tasks must rise by 30 points, with an interval paired by
-// task and pooled over the seeds that excludes 15; the control must not rise by more than chance
-// explains. `learning:seed-1` or `learning:control` runs one of them only, `learning:report` none.
+// two calls in order, with three seeds of 40 minutes. A control of 20 minutes has a loss mask that
+// is shifted by 20 tokens. The 60 held-out tasks are then played greedily, by the first model and by
+// each adapter: the pass rate must rise by 30 points, with an interval paired by task and pooled over
+// the seeds that excludes 15, and the control must not rise by more than chance explains.
+// `learning:before`, `learning:seed-1` or `learning:control` runs one of them only, `learning:report`
+// none.
 
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { root } from "../../run-command.mjs";
+import { CannotVerify } from "../python.mjs";
+import { freePorts, startServer } from "../servers.mjs";
 
 /**
  * The trainings, each a folder. With --quick all are short, and nothing is demanded.
@@ -19,47 +24,56 @@ const trainings = {
   "seed-0": { seed: 0, minutes: 40, sabotage: "none" },
   "seed-1": { seed: 1, minutes: 40, sabotage: "none" },
   "seed-2": { seed: 2, minutes: 40, sabotage: "none" },
-  control: { seed: 0, minutes: 20, sabotage: "shifted-mask" },
+  control: { seed: 0, minutes: 20, sabotage: "far-shifted-mask" },
 };
 const heldOut = 60;
 const least = { gain: 0.3, low: 0.15 };
 
+/** Flags of all episodes. */
+const world = {
+  env: join(root, "examples", "stockroom", "environment.ts"),
+  strategy: "act",
+  maxTurns: 6,
+  maxNewTokens: 48,
+  maxContextTokens: 1536,
+};
+
 /**
- * `only`: the name of a training, "report", or `null` for all.
+ * `only`: "before", the name of a training, "report", or `null` for all.
  *
  * @param {import("../real-model.mjs").Given} given
  * @returns {Promise<number>} The exit code.
  */
 export async function verifyRealLearning({ gguf, python, folder, only, quick }) {
-  const names = Object.keys(trainings).filter((name) => only === null || name === only);
   const tasks = quick ? 4 : heldOut;
-  for (const name of names) {
+  const place = (/** @type {string} */ name) => join(folder, quick ? `quick-${name}` : name);
+  for (const name of ["before", ...Object.keys(trainings)].filter((one) => only === null || one === only)) {
+    const given = { gguf: await gguf("0.5B"), python: python() };
     const training = trainings[name];
-    if (training === undefined) continue;
-    const { seed, minutes, sabotage } = training;
-    const out = join(folder, quick ? `quick-${name}` : name);
-    if (existsSync(join(out, "result.json"))) continue;
-    process.stdout.write(`\n=== ${name}: ${minutes} minutes, ${sabotage === "none" ? "the right mask" : sabotage}\n`);
-    await trainOnce({
-      gguf: await gguf("0.5B"),
-      python: python(),
-      out,
-      seed,
-      sabotage,
-      tasks,
-      minutes: quick ? 5 : minutes,
-    });
+    /** @type {string | null} */
+    let adapter = null;
+    if (training !== undefined) {
+      const { seed, minutes, sabotage } = training;
+      const out = place(name);
+      if (!existsSync(join(out, "result.json"))) {
+        process.stdout.write(`\n=== ${name}: ${minutes} minutes, ${sabotage}\n`);
+        await trainOnce({ ...given, out, seed, sabotage, minutes: quick ? 5 : minutes });
+      }
+      adapter = await newestCheckpoint(out);
+    }
+    process.stdout.write(`\n=== ${name}: ${tasks} held-out tasks, greedily\n`);
+    await playGreedily({ ...given, adapter, tasks, folder: place(`${name}-evaluation`) });
   }
-  return report(folder, { quick, tasks });
+  return report(place, { quick, tasks });
 }
 
 /**
  * Begins a training, or resumes one that was stopped.
  *
  * @param {{ readonly gguf: string, readonly python: string, readonly out: string, readonly seed: number,
- *   readonly sabotage: import("../../../dist/learner/index.js").Sabotage, readonly tasks: number, readonly minutes: number }} options
+ *   readonly sabotage: import("../../../dist/learner/index.js").Sabotage, readonly minutes: number }} options
  */
-async function trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes }) {
+async function trainOnce({ gguf, python, out, seed, sabotage, minutes }) {
   const { readTraining, trainFrom } = await import("../../../dist/api/train.js");
   const { stepLine } = await import("../../../dist/cli/display/training-display.js");
   /** @type {import("../../../dist/api/train.js").TrainOptions} */
@@ -69,12 +83,9 @@ async function trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes }) 
     out,
     seed,
     minutes,
-    env: join(root, "examples", "stockroom", "environment.ts"),
-    strategy: "act",
-    maxTurns: 6,
-    maxNewTokens: 48,
-    maxContextTokens: 1536,
-    finalTasks: tasks,
+    ...world,
+    // The evaluation is a run of its own, so that the minutes are those of the training.
+    finalTasks: 2,
     evalEvery: 0,
     groups: 4,
     maxGroups: 6,
@@ -95,30 +106,94 @@ async function trainOnce({ gguf, python, out, seed, sabotage, tasks, minutes }) 
 }
 
 /**
+ * Plays the held-out tasks greedily with the weights of a checkpoint, or those of the model, on a
+ * server of torch that ends afterwards. A run that was stopped resumes.
+ *
+ * @param {{ readonly gguf: string, readonly python: string, readonly adapter: string | null, readonly tasks: number, readonly folder: string }} options
+ */
+async function playGreedily({ gguf, python, adapter, tasks, folder }) {
+  const out = join(folder, "run");
+  if (existsSync(join(folder, "done"))) return;
+  const tokenizer = join(folder, "tokenizer");
+  await mkdir(folder, { recursive: true });
+  const [port = 0] = await freePorts(1);
+  const server = await startServer({
+    name: "the torch server",
+    command: python,
+    parameters: [
+      ...[
+        "-m",
+        "trainable_agents.torch_server",
+        "--gguf",
+        gguf,
+        "--write-tokenizer",
+        tokenizer,
+        "--port",
+        String(port),
+      ],
+      ...["--context", String(world.maxContextTokens), ...(adapter === null ? [] : ["--adapter", adapter])],
+    ],
+    env: { PYTHONPATH: join(root, "python") },
+    log: join(folder, "server.log"),
+    url: `http://127.0.0.1:${port}`,
+    readyPath: "/health",
+    timeoutMs: 600_000,
+  });
+  try {
+    const flags = existsSync(join(out, "run.json"))
+      ? ["--resume", out]
+      : [
+          ...["--engine", "sglang", "--url", server.url, "--model", tokenizer, "--env", world.env, "--split", "test"],
+          ...["--tasks", `0-${tasks - 1}`, "--group-size", "1", "--temperature", "0", "--strategy", world.strategy],
+          ...["--max-turns", String(world.maxTurns), "--max-new-tokens", String(world.maxNewTokens)],
+          ...["--max-context-tokens", String(world.maxContextTokens), "--concurrency", "32", "--out", out],
+        ];
+    const { status } = spawnSync(process.execPath, [join(root, "dist", "cli", "main.js"), "rollout", ...flags], {
+      stdio: ["ignore", "inherit", "inherit"],
+    });
+    if (status !== 0)
+      throw new CannotVerify(`Cannot verify: the rollout ended with code ${status}; run this again to resume it.`);
+    await writeFile(join(folder, "done"), "");
+  } finally {
+    await server.kill();
+  }
+}
+
+/** The checkpoint that a training wrote last. @param {string} out */
+async function newestCheckpoint(out) {
+  const names = (await readdir(join(out, "checkpoints"))).filter((name) => name.startsWith("step-"));
+  const newest = names.sort((one, other) => Number(one.slice(5)) - Number(other.slice(5))).at(-1);
+  if (newest === undefined) throw new CannotVerify(`Cannot verify: the training in ${out} has no checkpoint.`);
+  return join(out, "checkpoints", newest);
+}
+
+/**
  * Rates, gains and intervals of the trainings that have ended.
  *
- * @param {string} folder
+ * @param {(name: string) => string} place
  * @param {{ readonly quick: boolean, readonly tasks: number }} options
  */
-async function report(folder, { quick, tasks }) {
+async function report(place, { quick, tasks }) {
   const { differenceInterval } = await import("../../../dist/statistics/index.js");
+  if (!existsSync(join(place("before-evaluation"), "done"))) {
+    process.stdout.write("Not run yet: before.\n");
+    return 0;
+  }
+  const before = await passes(join(place("before-evaluation"), "run"));
   /** @type {Record<string, readonly number[]>} */
   const differences = {};
   process.stdout.write(
     `\ntraining    steps  greedily before -> after  95 % of gain, in points, of ${tasks} held-out tasks\n`,
   );
   for (const name of Object.keys(trainings)) {
-    const place = join(folder, quick ? `quick-${name}` : name);
-    if (!existsSync(join(place, "result.json"))) continue;
-    const [before, after] = await Promise.all([
-      outcomes(join(place, "before-greedy.jsonl")),
-      outcomes(join(place, "after-greedy.jsonl")),
-    ]);
-    const changes = before.map(({ passed }, at) => (after[at]?.passed ?? 0) - passed);
+    if (!existsSync(join(place(`${name}-evaluation`), "done"))) continue;
+    const after = await passes(join(place(`${name}-evaluation`), "run"));
+    const ids = [...before.keys()];
+    const changes = ids.map((id) => (after.get(id) ?? 0) - (before.get(id) ?? 0));
     differences[name] = changes;
-    const result = await readFile(join(place, "result.json"), "utf8");
+    const result = await readFile(join(place(name), "result.json"), "utf8");
     const { steps } = /** @type {{ readonly steps: number }} */ (JSON.parse(result));
-    const rates = [before, after].map((list) => points(mean(list.map(({ passed }) => passed)))).join(" -> ");
+    const rates = [before, after].map((list) => points(mean([...list.values()]))).join(" -> ");
     process.stdout.write(
       `${name.padEnd(10)} ${String(steps).padStart(6)}  ${rates.padEnd(24)}  ${show(differenceInterval(changes))}\n`,
     );
@@ -145,15 +220,17 @@ async function report(folder, { quick, tasks }) {
   return problems.length === 0 ? 0 : 1;
 }
 
-/** @param {string} path @returns {Promise<readonly { readonly passed: number }[]>} */
-async function outcomes(path) {
-  const lines = (await readFile(path, "utf8")).split("\n");
-  return lines.filter((line) => line !== "").map(readOutcome);
-}
-
-/** @param {string} line @returns {{ readonly passed: number }} */
-function readOutcome(line) {
-  return /** @type {{ readonly passed: number }} */ (JSON.parse(line));
+/**
+ * 1 for each task that was passed, else 0, by the task's id.
+ *
+ * @param {string} out Run folder.
+ */
+async function passes(out) {
+  const { readEpisodes } = await import("../../../dist/store/index.js");
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  for await (const { task, reward } of readEpisodes(out)) found.set(task.id, reward === 1 ? 1 : 0);
+  return found;
 }
 
 /** @param {readonly number[]} values */
