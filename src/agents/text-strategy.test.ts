@@ -106,6 +106,40 @@ describe("what act and react read", () => {
   });
 
   test.each([
+    'API output: {"name": "get_order", "arguments": {"id": "7"}}',
+    'Action:\n{"name": "get_order", "arguments": {"id": "7"}}\nAPI output: {"status": "sent"}',
+    'I will look. {"a": {"name": "get_order"}} ```json\n{"name": "get_order", "arguments": {"id": "7"}}\n```',
+  ])("a call beside other text is not said to the user, who could not read it: %j", (text) => {
+    const decision = decide(text);
+    expect([decision.type, codes(decision)]).toEqual(["observe", ["other-format"]]);
+    expect(decision).toMatchObject({
+      feedback: expect.stringContaining(
+        'Write a call like this:\nAction:\n{"name": "get_order", "arguments": {"id": "7"}}',
+      ),
+    });
+  });
+
+  test.each(['API output: {"id": "7", "status": "sent"}', "Action:\nAPI output: sent"])(
+    "the output of a tool that the policy wrote itself is not said to the user: %j",
+    (text) => {
+      const decision = decide(text);
+      expect([decision.type, codes(decision)]).toEqual(["observe", ["not-json"]]);
+      expect(decision).toMatchObject({
+        feedback: expect.stringContaining('Action:\n{"name": "get_order", "arguments": {"id": "..."}}'),
+      });
+    },
+  );
+
+  test.each([
+    'You wrote {"name": "fly", "arguments": {}} to me.',
+    'The order is {"name": "get_order", "status": "sent"}.',
+    'Data: {"call": {"name": "get_order", "arguments": {"id": "7"}}}',
+    "{".repeat(200_000),
+  ])("JSON that is not a call of a tool is speech: %.60j", (text) => {
+    expect(decide(text).type).toBe("say");
+  });
+
+  test.each([
     ["5", "not-json"],
     ['"name arguments"', "not-json"],
     ["[]", "not-json"],
@@ -169,7 +203,7 @@ describe("what act and react read", () => {
     const toolCalls = [{ id: "call_3_0", name: "get_order", argumentsText: '{"id": "1"}' }];
     for (const text of [foreign, `Action:\n${foreign}`]) {
       const decision = decide(said(text, { content: "", toolCalls }));
-      expect([decision.type, codes(decision)]).toEqual(["observe", ["not-json"]]);
+      expect([decision.type, codes(decision)]).toEqual(["observe", ["other-format"]]);
     }
     const good = 'Action:\n{"name": "respond", "arguments": {"content": "Hi"}}';
     const thinking = said(`<think>a</think>${foreign}${good}`, { reasoning: "a", content: good, toolCalls });

@@ -12,7 +12,7 @@ import {
   toolFromDefinition,
 } from "../core/index.ts";
 import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
-import { dumpJson, fromPlain, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import { dumpJson, fromPlain, type JsonObject, parseJson, parseJsonPrefix } from "../python-semantics/json/index.ts";
 import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
 
 export type TextStrategyOptions = {
@@ -41,7 +41,7 @@ To say something to the user, use the action "respond":
 Action:
 {"name": "respond", "arguments": {"content": "<what you say>"}}
 
-What stands behind "Action:" is read by a program: it must be one valid JSON object. Take arguments from the conversation or from the output of a tool; never invent them. The output of a tool comes back to you as the next message, beginning with "API output:".
+The output of a tool comes back to you as the next message, beginning with "API output:"; you never write it yourself. Take arguments from the conversation or from the output of a tool; never invent them. A program reads what follows "Action:", so it must be one valid JSON object with nothing after it.
 `;
 
 /**
@@ -68,7 +68,7 @@ Thought:
 Action:
 {"name": "respond", "arguments": {"content": "<what you say>"}}
 
-Nobody but you reads the thought. What stands behind "Action:" is read by a program: it must be one valid JSON object. Take arguments from the conversation or from the output of a tool; never invent them. The output of a tool comes back to you as the next message, beginning with "API output:".
+Only you read the thought. The output of a tool comes back to you as the next message, beginning with "API output:"; you never write it yourself. Take arguments from the conversation or from the output of a tool; never invent them. A program reads what follows "Action:", so it must be one valid JSON object with nothing after it.
 `;
 
 /**
@@ -103,7 +103,7 @@ function createTextStrategy(
       tools: [],
     }),
     decide: (action, { tools, argumentErrors, unknownTools = "loop", turn }): Decision => {
-      const read = readTextAction(action, turn);
+      const read = readTextAction(action, turn, [...tools, respondTool]);
       const isSpeech = read.toolCalls[0]?.name === respondName;
       const decision = decideAction(read, {
         tools: [respondTool, ...tools],
@@ -117,7 +117,7 @@ function createTextStrategy(
     },
     observe: (decision, observation) => ({
       role: "user",
-      content: decision.type === "say" ? observation : `API output: ${observation}`,
+      content: decision.type === "say" ? observation : `${resultMarker} ${observation}`,
     }),
   };
 }
@@ -144,14 +144,19 @@ const respondTool: Tool = toolFromDefinition(
 /** Marker that text strategies write before a call. */
 export const actionMarker = "Action:";
 
+/** Marker before the output of a tool, which the policy reads as a message of the user. */
+const resultMarker = "API output:";
+
 /**
  * Parses the action from its text: at most one call, with the parsed part as `content`. Never
  * throws.
  *
- * A part that is not JSON is speech, unless the policy made a call in its model family's own
- * syntax: that syntax is not part of this prompt, and a user cannot read it.
+ * A part that is not JSON is speech, unless it contains a call: of a tool as JSON beside other text,
+ * or in the syntax of the model's family, which is not part of this prompt. The output of a tool
+ * that the policy wrote itself is not speech either. A user cannot read any of them, so the policy
+ * is shown the right form instead.
  */
-function readTextAction(action: ParsedAction, turn: number): ParsedAction {
+function readTextAction(action: ParsedAction, turn: number, tools: readonly Tool[]): ParsedAction {
   const text = spokenText(action);
   const at = text.lastIndexOf(actionMarker);
   const content = pythonStrip(at < 0 ? text : text.slice(at + actionMarker.length));
@@ -167,8 +172,17 @@ function readTextAction(action: ParsedAction, turn: number): ParsedAction {
 
   const value = unlessRaised(null, () => parseJson(content));
   if (value === undefined) {
+    const inside = findCall(content, tools);
+    if (inside !== null) {
+      const detail = `It had other text beside its JSON. ${exampleOf(inside.name, inside.argumentsText)}`;
+      return read({ problems: [{ code: "other-format", text: content, toolName: inside.name, detail }] });
+    }
+    const example = exampleOf(tools[0]!.name, dumpJson(requiredOf(tools[0]!)));
+    if (content.startsWith(resultMarker)) {
+      return problem("not-json", `Only tools write "${resultMarker}", and none was called. ${example}`);
+    }
     if (action.toolCalls.length === 0) return read({});
-    return problem("not-json", `A call stands behind "${actionMarker}", as one JSON object and in no other form.`);
+    return problem("not-json", `A call follows "${actionMarker}" as one JSON object. ${example}`);
   }
   if (!(value instanceof Map)) {
     return problem("not-an-object", 'An action is one JSON object with "name" and "arguments".');
@@ -177,6 +191,39 @@ function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   if (typeof name !== "string") return problem("no-name", 'The action has no "name".');
   const argumentsText = dumpJson(value.get("arguments") ?? null);
   return read({ toolCalls: [{ id: `call_${turn}_0`, name, argumentsText }] });
+}
+
+/** Maximum number of places at which a call is looked for: each may cost as much as the whole text. */
+const mostPlaces = 32;
+
+/** The first call of one of the tools in a text; `null` if there is none. JSON within other JSON is data. */
+function findCall(
+  text: string,
+  tools: readonly Tool[],
+): { readonly name: string; readonly argumentsText: string } | null {
+  for (let [places, at] = [0, text.indexOf("{")]; at !== -1 && places < mostPlaces; places++) {
+    const json = parseJsonPrefix(text, at);
+    if (json.type === "value" && json.value instanceof Map) {
+      const name = json.value.get("name");
+      const given = json.value.get("arguments");
+      if (typeof name === "string" && given instanceof Map && tools.some((tool) => tool.name === name))
+        return { name, argumentsText: dumpJson(given) };
+    }
+    at = text.indexOf("{", json.type === "value" ? json.end : at + 1);
+  }
+  return null;
+}
+
+const exampleOf = (name: string, argumentsText: string): string =>
+  `Write a call like this:\n${actionMarker}\n{"name": ${JSON.stringify(name)}, "arguments": ${argumentsText}}`;
+
+/** The required arguments of a tool, each with dots as its value. */
+function requiredOf({ definition }: Tool): JsonObject {
+  const body = definition.get("function");
+  const parameters = body instanceof Map ? body.get("parameters") : null;
+  const required = parameters instanceof Map ? parameters.get("required") : null;
+  const names = Array.isArray(required) ? required.filter((name) => typeof name === "string") : [];
+  return new Map(names.map((name) => [name, "..."]));
 }
 
 /** The text outside of the thinking. Calls that a parser extracted from it are treated as text here. */
