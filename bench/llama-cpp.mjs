@@ -18,7 +18,7 @@ import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
 const [modelPath, rounds = "5", part = "all"] = process.argv.slice(2);
 if (modelPath === undefined) {
-  process.stderr.write("Cannot run the benchmark: no model is named; give the path of a GGUF file.\n");
+  process.stderr.write("Cannot run the benchmark: no model is named; pass the path of a GGUF file.\n");
   process.exit(2);
 }
 const library = await loadLlamaLibrary();

@@ -75,7 +75,7 @@ class Connection:
                 if is_silent and isinstance(error, httpx.ConnectError) and not (self._has_answered or self._waits_for_first):
                     raise ServiceUnreachable(
                         f"Cannot reach the rollout service at {self.url}: nothing listens there ({tries} tries, last {reason}); "
-                        "start it with `trainable-agents serve`, correct TRAINABLE_AGENTS_URL, or give `patience` in seconds to "
+                        "start it with `trainable-agents serve`, correct TRAINABLE_AGENTS_URL, or pass `patience` in seconds to "
                         "wait for a service that starts later."
                     ) from None
                 if is_silent and not is_said:
@@ -107,7 +107,7 @@ def _read(answer: httpx.Response, url: str) -> Any:
             return answer.json()
         except json.JSONDecodeError:
             raise ConfigurationError(
-                f"Cannot read the answer of {url}: it is no JSON, so this is not the rollout service; correct TRAINABLE_AGENTS_URL."
+                f"Cannot read the answer of {url}: it is not JSON, so this is not the rollout service; correct TRAINABLE_AGENTS_URL."
             ) from None
     code, message = _refusal(answer)
     if answer.status_code == 401:

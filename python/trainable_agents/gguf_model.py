@@ -46,7 +46,7 @@ def _open(path: Path) -> Any:
     try:
         return GGUFReader(path)
     except Exception as error:
-        raise ConfigurationError(f"Cannot read {path}: {error}; give a whole GGUF file.") from error
+        raise ConfigurationError(f"Cannot read {path}: {error}; use a complete GGUF file.") from error
 
 
 class GgufModel:
@@ -58,7 +58,7 @@ class GgufModel:
         if self.architecture not in _ARCHITECTURES:
             raise ConfigurationError(
                 f'Cannot train {path}: its architecture is "{self.architecture}", and {", ".join(_ARCHITECTURES)} can be read from a GGUF file; '
-                "give the model's folder with --model instead."
+                "pass the model's folder with --model instead."
             )
 
     def get(self, key: str, default: Any = ...) -> Any:
@@ -67,7 +67,7 @@ class GgufModel:
             return field.contents()
         if default is ...:
             raise ConfigurationError(
-                f"Cannot read {self.path}: its metadata has no {key}; give a whole GGUF file of a language model."
+                f"Cannot read {self.path}: its metadata has no {key}; use a complete GGUF file of a language model."
             )
         return default
 
@@ -108,7 +108,7 @@ def load_weights(facts: GgufModel, dtype: torch.dtype = torch.float32) -> Any:
             values = dequantize(tensor.data, tensor.tensor_type)
         except (NotImplementedError, KeyError) as error:
             raise ConfigurationError(
-                f"Cannot read {path}: {name} is quantized as {tensor.tensor_type.name}, which is not known; give another file."
+                f"Cannot read {path}: {name} is quantized as {tensor.tensor_type.name}, which is not known; use another file."
             ) from error
         weights[_torch_name(name, path)] = torch.from_numpy(numpy.array(values)).to(dtype)
     with torch.device("meta"):
@@ -119,7 +119,7 @@ def load_weights(facts: GgufModel, dtype: torch.dtype = torch.float32) -> Any:
         outcome = model.load_state_dict(weights, strict=False, assign=True)
     except RuntimeError as error:
         raise ConfigurationError(
-            f"Cannot read {path}: {str(error).splitlines()[-1].strip()}; give a whole GGUF file."
+            f"Cannot read {path}: {str(error).splitlines()[-1].strip()}; use a complete GGUF file."
         ) from error
     missing = [name for name in outcome.missing_keys if not (name == "lm_head.weight" and config.tie_word_embeddings)]
     if missing or outcome.unexpected_keys:
@@ -137,7 +137,7 @@ def _torch_name(name: str, path: Path) -> str:
     if len(parts) == 4 and parts[0] == "blk" and parts[2] in _LAYER:
         return f"model.layers.{parts[1]}.{_LAYER[parts[2]]}.{parts[3]}"
     raise ConfigurationError(
-        f'Cannot read {path}: it has a tensor "{name}", which this architecture has not; give the folder of the model with --model.'
+        f'Cannot read {path}: it has a tensor "{name}", which this architecture does not have; pass the folder of the model with --model.'
     )
 
 

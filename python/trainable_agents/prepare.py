@@ -91,7 +91,7 @@ def _choose(info: dict[str, Any], wanted: str | None) -> tuple[str, int]:
     count = info["splits"].get(split)
     if count is None:
         raise _Problem(
-            f'Cannot find the split "{split}": {info["environment"]} has {", ".join(info["splits"])}; give one of them as --split.'
+            f'Cannot find the split "{split}": {info["environment"]} has {", ".join(info["splits"])}; pass one of them as --split.'
         )
     return split, count
 

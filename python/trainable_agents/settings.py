@@ -41,7 +41,7 @@ def read_settings(args: Any) -> Settings:
         raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_ENGINE "{engine}": it is router or service.')
     restarts = _setting(args, "restarts") or "1"
     if not restarts.isdecimal():
-        raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_RESTARTS "{restarts}": a whole number is needed.')
+        raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_RESTARTS "{restarts}": expected a whole number.')
     branches = _setting(args, "branches") or "one"
     if branches not in ("one", "list"):
         raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_BRANCHES "{branches}": it is one or list.')

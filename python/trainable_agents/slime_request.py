@@ -39,11 +39,11 @@ def check_arguments(args: Any, *, evaluation: bool) -> None:
         )
     if getattr(args, "use_rollout_routing_replay", False):
         raise ConfigurationError(
-            "Cannot train with --use-rollout-routing-replay: an episode does not carry the routed experts; leave it out."
+            "Cannot train with --use-rollout-routing-replay: an episode does not carry the routed experts; remove it."
         )
     if getattr(args, "partial_rollout", False) and getattr(args, "mask_offpolicy_in_partial_rollout", False):
         raise ConfigurationError(
-            "Cannot use --mask-offpolicy-in-partial-rollout: slime masks by sample what an episode has by turn; leave it out, "
+            "Cannot use --mask-offpolicy-in-partial-rollout: slime masks by sample what an episode has by turn; remove it, "
             "and correct for the age of tokens with --use-tis."
         )
 

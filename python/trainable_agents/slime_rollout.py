@@ -107,7 +107,7 @@ async def roll_out(args: Any, rollout_id: int, data_source: Any) -> tuple[Any, l
 
 def _check(args: Any) -> Settings:
     if getattr(args, "group_rm", False):
-        raise ConfigurationError("Cannot use --group-rm: the environment gives the rewards; leave it out.")
+        raise ConfigurationError("Cannot use --group-rm: the environment gives the rewards; remove it.")
     if getattr(args, "sglang_enable_deterministic_inference", False):
         raise ConfigurationError(
             "Cannot give each sample of a group its own sampling seed: leave out --sglang-enable-deterministic-inference, or "

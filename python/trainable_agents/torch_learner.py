@@ -169,12 +169,12 @@ class Learner:
             outcome = set_peft_model_state_dict(self.wrapped, weights)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             raise ConfigurationError(
-                f"Cannot load the adapter in {folder}: {error}; give the folder of a checkpoint of this model."
+                f"Cannot load the adapter in {folder}: {error}; pass the folder of a checkpoint of this model."
             ) from error
         if outcome.unexpected_keys or found.get("r") != self.wrapped.peft_config["default"].r:
             raise ConfigurationError(
                 f"Cannot load the adapter in {folder}: its rank is {found.get('r')} and it has {len(outcome.unexpected_keys)} tensors that this model "
-                "lacks; give a checkpoint of the same model and rank."
+                "lacks; use a checkpoint of the same model and rank."
             )
         state = folder / "optimizer.pt"
         if state.exists():

@@ -168,7 +168,7 @@ class TorchServer:
             "presence_penalty",
         ):
             if given.get(name):
-                raise Refused(f"{name} is not supported by this server; leave it out.")
+                raise Refused(f"{name} is not supported by this server; remove it.")
         limits = {"temperature": (0, math.inf), "top_p": (1e-9, 1), "min_p": (0, 1), "repetition_penalty": (1e-9, 2)}
         numbers = {
             name: _number(given.get(name, 0 if name == "min_p" else 1), name, *within) for name, within in limits.items()

@@ -65,7 +65,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> Any:
         return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True).eval()
     except (OSError, ValueError, KeyError) as error:
         raise ConfigurationError(
-            f"Cannot load the model in {folder}: {error}; give a model folder with its weights, or a GGUF file."
+            f"Cannot load the model in {folder}: {error}; use a model folder with its weights, or a GGUF file."
         ) from error
 
 
@@ -95,11 +95,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--with-parent", action="store_true", help="ends when its standard input closes")
     given = parser.parse_args(argv)
     if (given.model is None) == (given.gguf is None):
-        parser.error("give --model or --gguf")
+        parser.error("pass --model or --gguf")
     try:
         return _serve(given)
     except (ConfigurationError, MemoryError) as error:
-        sys.stderr.write(f"{error or 'Cannot train: the memory is full; give a smaller model or context.'}\n")
+        sys.stderr.write(f"{error or 'Cannot train: the memory is full; use a smaller model or context.'}\n")
         return 2
 
 
@@ -133,7 +133,7 @@ def _serve(given: argparse.Namespace) -> int:
     if free is not None and needed > free:
         raise ConfigurationError(
             f"Cannot train this model here: it needs about {needed / 2**30:.1f} GiB of memory, {free / 2**30:.1f} are free; "
-            "give a smaller model, --context, --rows or --pass-tokens."
+            "use a smaller model, --context, --rows or --pass-tokens."
         )
     if file is not None and given.write_tokenizer is not None:
         gguf_model.write_tokenizer(file, given.write_tokenizer)

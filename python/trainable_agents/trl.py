@@ -35,7 +35,7 @@ class Rollouts:
     as in `Client`; `engine_key` and `token` are the servers' keys.
 
     An episode that failed or was aborted has no reward: its row holds one token outside the loss, and TRL leaves it out of its
-    group's mean. Raises `ConfigurationError` for prompts that are no tasks, for groups that are cut in pieces, and for
+    group's mean. Raises `ConfigurationError` for prompts that are not tasks, for groups that are cut in pieces, and for
     episodes of several branches.
     """
 
@@ -155,7 +155,7 @@ def _task(prompt: Any) -> int:
     if isinstance(prompt, int) or (isinstance(prompt, str) and prompt.strip().isdecimal()):
         return int(prompt)
     raise ConfigurationError(
-        f"Cannot find the task of a prompt: {str(prompt)[:80]!r} is no task index; make the data set with "
+        f"Cannot find the task of a prompt: {str(prompt)[:80]!r} is not a task index; make the data set with "
         "trainable_agents.trl.task_prompts."
     )
 

@@ -228,7 +228,7 @@ def record(folder, target):
 
 def main():
     if len(sys.argv) < 3:
-        sys.exit("Cannot record goldens: give <folder for the files> <folder of a model>...")
+        sys.exit("Cannot record goldens: pass <folder for the files> <folder of a model>...")
     target, *folders = map(pathlib.Path, sys.argv[1:])
     for folder in folders:
         record(folder, target)

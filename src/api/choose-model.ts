@@ -23,7 +23,7 @@ export async function readEndTokens(folder: string): Promise<readonly number[]> 
     const tokens = ids.filter((id): id is number => Number.isSafeInteger(id) && Number(id) >= 0);
     if (tokens.length === ids.length) return tokens;
     throw new ConfigurationError(
-      `Cannot use ${join(folder, name)}: eos_token_id is ${JSON.stringify(given).slice(0, 60)}, a token id or a list of them is needed.`,
+      `Cannot use ${join(folder, name)}: eos_token_id is ${JSON.stringify(given).slice(0, 60)}, expected a token id or a list of them.`,
     );
   }
   return [];

@@ -178,7 +178,7 @@ describe("serveEnvironment()", () => {
       ]);
   });
 
-  it("refuses what is no request, a session that is none, pages of other sites, and episodes beyond its room", async () => {
+  it("refuses what is not a request, a session that is none, pages of other sites, and episodes beyond its room", async () => {
     const post = async (body: string, headers: Readonly<Record<string, string>> = {}) => {
       const answer = await fetch(`${server.url}/mcp`, {
         method: "POST",

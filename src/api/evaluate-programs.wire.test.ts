@@ -296,7 +296,7 @@ describe("a program with tasks of an environment", { timeout: 60_000 }, () => {
 });
 
 describe("a program whose model nobody names", { timeout: 60_000 }, () => {
-  const refused = /no model is named to answer their calls; give --agent-url .*--agent-model .*--url and --model/;
+  const refused = /no model is named to answer their calls; pass --agent-url .*--agent-model .*--url and --model/;
 
   test("is refused, whatever runs it", async () => {
     const options = await shared({ id: "one" });

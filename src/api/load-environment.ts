@@ -102,7 +102,7 @@ function checkedTaskset(taskset: Taskset, module: string): Taskset {
   const { environment, split, size } = taskset;
   if (!Number.isSafeInteger(size) || size < 0) {
     throw new ConfigurationError(
-      `Cannot use "${module}" as an environment: the size of split "${split}" is ${String(size)}, a whole number is needed.`,
+      `Cannot use "${module}" as an environment: the size of split "${split}" is ${String(size)}, expected a whole number.`,
     );
   }
   return {
@@ -292,7 +292,7 @@ export async function loadEnvironment(
   throw new ConfigurationError(
     near === null
       ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remote.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
-      : `Cannot find environment "${env}": ${near} A module of yours is named by its path, like ./my-env.ts.`,
+      : `Cannot find environment "${env}": ${near} To use your own module, pass its path, like ./my-env.ts.`,
   );
 }
 

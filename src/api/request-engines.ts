@@ -27,7 +27,7 @@ export function createEngines(
   const checkCount = (url: string | null): void => {
     if (connections.has(url) || connections.size < mostEngines) return;
     throw new ConfigurationError(
-      `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
+      `Cannot use another engine: requests have named ${mostEngines} already; put a router in front of them.`,
     );
   };
   const connect = (url: string | null): Promise<ConnectedPolicy> => {

@@ -40,7 +40,7 @@ export class HostFullError extends Error {
   readonly active: number;
 
   constructor(active: number) {
-    super(`Cannot open another episode: ${active} are open, as many as may be; close one, or raise --max-sessions.`);
+    super(`Cannot open another episode: ${active} are open, the maximum; close one, or raise --max-sessions.`);
     this.active = active;
   }
 }
@@ -275,7 +275,7 @@ export class HostedEpisode {
       this.isDone ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
       if (line.type !== "calls" || this.isDone) return line;
       if (outcome === undefined || this.#user?.observe === undefined) {
-        throw new HostRequestError("This episode's user calls tools, and there is nothing that carries them out.");
+        throw new HostRequestError("This episode's user calls tools, and nothing here can carry them out.");
       }
       line = await this.#user.observe(outcome.results, { signal, side });
     }

@@ -130,7 +130,7 @@ export class McpFace {
     try {
       message = JSON.parse(request.body);
     } catch {
-      return plainError(400, -32700, "The request is no JSON.");
+      return plainError(400, -32700, "The request is not JSON.");
     }
     return this.#answer(message, request);
   }
@@ -309,8 +309,8 @@ export class McpFace {
   async #open(extension: Readonly<Record<string, unknown>> | null, query: URLSearchParams): Promise<HostedEpisode> {
     const task = extension === null ? query.get("task") : (extension["task"] ?? null);
     const seed = Number(extension === null ? (query.get("seed") ?? 0) : (extension["seed"] ?? 0));
-    if (!Number.isSafeInteger(seed) || seed < 0) throw new HostRequestError("The seed is no whole number from 0.");
-    if (task !== null && typeof task !== "string") throw new HostRequestError("The task is no string.");
+    if (!Number.isSafeInteger(seed) || seed < 0) throw new HostRequestError("The seed is not a whole number of at least 0.");
+    if (task !== null && typeof task !== "string") throw new HostRequestError("The task is not a string.");
     return this.#host.open({ task, seed, hasUser: extension === null });
   }
 
@@ -416,7 +416,7 @@ const over = { content: textContent("Error: the episode is over; call finish."),
 
 async function respond(episode: HostedEpisode, given: Readonly<Record<string, unknown>>): Promise<object> {
   const { message } = given;
-  if (typeof message !== "string") return { content: textContent("Error: message is no string."), isError: true };
+  if (typeof message !== "string") return { content: textContent("Error: message is not a string."), isError: true };
   if (episode.isDone) return over;
   const { text, type } = await episode.respond(message);
   const { isDone: isOver } = episode;

@@ -215,7 +215,7 @@ export class OpenEnvFace {
     try {
       if (path === "/reset") return await session.reset(body);
       const action = body.get("action");
-      if (!(action instanceof Map)) throw new HostRequestError('"action" is no object.');
+      if (!(action instanceof Map)) throw new HostRequestError('"action" is not an object.');
       await session.reset(new Map());
       return await session.step(action);
     } finally {

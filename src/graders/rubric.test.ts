@@ -101,7 +101,7 @@ describe("rubricGrader()", () => {
     ["an unknown one", JSON.stringify({ solved: { score: 1 }, rude: { score: 1 } }), 'scores "rude"'],
     ["a prototype", '{"__proto__": {"score": 1}}', 'scores "__proto__"'],
     ["prose", "I think 5.", "the answer is not JSON"],
-    ["a list", "[]", "the answer is no JSON object"],
+    ["a list", "[]", "the answer is not a JSON object"],
     ["nothing but reasoning", `hm </think>`, "the answer is empty"],
     ["a verdict in reasoning only", `<think>${verdict(5, 5)}`, "the answer is empty"],
     ["two scores of one criterion", twice({ score: 5 }, { score: 1 }), 'two different things of "solved"'],
@@ -255,6 +255,6 @@ describe("createJudge()", () => {
       "",
     ]);
     await writeFile(path, `{"answer": 5}\n${whole}`);
-    await expect(openJudgeCache(path)).rejects.toThrow("line 1 is no answer of a judge");
+    await expect(openJudgeCache(path)).rejects.toThrow("line 1 is not an answer of a judge");
   });
 });

@@ -125,7 +125,7 @@ export class Trainer {
     const [norm = NaN] = await this.#callAll((thread) => thread.call("update", options));
     if (Number.isFinite(norm)) return norm;
     throw new Error(
-      `Cannot update: the norm of the gradients is ${norm}, a finite number is expected. The training diverged and the weights are as they were before; lower the learning rate, or continue from an earlier checkpoint.`,
+      `Cannot update: the norm of the gradients is ${norm}, expected a finite number. The training diverged and the weights are as they were before; lower the learning rate, or continue from an earlier checkpoint.`,
     );
   }
 
@@ -252,5 +252,5 @@ function bufferOf(shared: Float32Array): SharedArrayBuffer {
 
 function inRange(name: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ConfigurationError(`Cannot make a trainer: ${name} is ${value}, expected an integer from 1 to ${most}.`);
+  throw new ConfigurationError(`Cannot create a trainer: ${name} is ${value}, expected an integer from 1 to ${most}.`);
 }

@@ -243,7 +243,7 @@ export async function readMetrics(path: string): Promise<readonly StepMetrics[]>
     const values = cells.map((cell) => (cell === "" ? null : Number(cell)));
     if (cells.length !== names.length || values.some(Number.isNaN)) {
       throw new ConfigurationError(
-        `Cannot read "${path}" at line ${index + 2}: it does not fit the header; remove the line, or begin a new run.`,
+        `Cannot read "${path}" at line ${index + 2}: it does not fit the header; remove the line, or start a new run.`,
       );
     }
     return Object.fromEntries(names.map((name, place) => [name, values[place]!]));

@@ -31,7 +31,7 @@ export type RendererFamily = {
   readonly stopTokens: readonly string[];
   /**
    * "append-only": adding messages never changes the text before them, and an action is written
-   * back as it was sampled. "rewrites": one of both may fail. "unproven": nothing is known, so
+   * back as it was sampled. "rewrites": one of them may fail. "unproven": nothing is known, so
    * every bridge compares whole renderings and refuses if the earlier text has changed.
    */
   readonly history: "append-only" | "rewrites" | "unproven";

@@ -186,6 +186,6 @@ function checkTask(episodeId: string, before: Task, now: Task): void {
   if (before.id === now.id && before.contentHash === now.contentHash) return;
   throw new ConfigurationError(
     `Cannot resume episode "${episodeId}": the content of task "${before.id}" has changed (${before.contentHash.slice(0, 12)}, ` +
-      `now ${now.contentHash.slice(0, 12)}); use the data and the package that the run began with, or begin a new run.`,
+      `now ${now.contentHash.slice(0, 12)}); use the data and the package that the run began with, or start a new run.`,
   );
 }

@@ -35,7 +35,7 @@ export class GroupQuota {
     const { target, oversample, maxGroups } = options;
     if (target !== null) requireWhole("roll out", "quota.target", target);
     if (!(oversample >= 1)) {
-      throw new RangeError(`Cannot roll out: oversample is ${oversample}, a number of at least 1 is needed.`);
+      throw new RangeError(`Cannot roll out: oversample is ${oversample}, expected a number of at least 1.`);
     }
     requireWholeOrInfinite("roll out", "maxGroups", maxGroups);
     this.#options = options;

@@ -174,7 +174,7 @@ export class GroupRequests {
     if (groupSize > most) {
       throw new ServiceError(
         "bad-request",
-        `Cannot accept the request: it has ${groupSize} episodes, but this service holds at most ${most} at once; request fewer.`,
+        `Cannot accept the request: it has ${groupSize} episodes, but this service accepts at most ${most} at once; request fewer.`,
       );
     }
     if (pool.running + pool.waitingRequests + this.#logging + groupSize <= most) return;

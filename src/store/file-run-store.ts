@@ -390,7 +390,7 @@ class FolderStore implements FileRunStore {
       if (!(await Promise.all(names.map(isUnbegun))).every(Boolean)) taken = names[0];
     } catch (error) {
       throw new ConfigurationError(
-        `Cannot make the run folder "${this.location}": ${messageOf(error)}; name another with --out.`,
+        `Cannot create the run folder "${this.location}": ${messageOf(error)}; name another with --out.`,
         { cause: error },
       );
     }

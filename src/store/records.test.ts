@@ -31,7 +31,7 @@ describe("runFacts()", () => {
     const { status, model, totals, environment } = runFacts(manifest);
     expect([status, model, totals, environment]).toEqual([null, null, null, null]);
     expect(() => runFacts(jsonObject({ status: "done" }))).toThrow(
-      "run.json.format: it is nothing, a number is needed",
+      "run.json.format: it is nothing, expected a number",
     );
   });
 });

@@ -138,7 +138,7 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
   const violations = conservationViolations(episode.trajectory, result);
   if (violations.length > 0) {
     throw new Error(
-      `Cannot make samples of episode "${episode.id}": ${violations.slice(0, 3).join(" ")} This is a bug of trainable-agents.`,
+      `Cannot create samples of episode "${episode.id}": ${violations.slice(0, 3).join(" ")} This is a bug of trainable-agents.`,
     );
   }
   return result;

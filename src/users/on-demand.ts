@@ -109,7 +109,7 @@ const rows = {
 
 function nothingToSay(): ConfigurationError {
   return new ConfigurationError(
-    'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
+    'Cannot create user "scripted": it has nothing to say; pass a file of lines with --user-lines.',
   );
 }
 

@@ -122,7 +122,7 @@ export function parseUserExchanges(text: string): UserExchange[] {
     const { data } = userExchange.safeParse(jsonOf(content));
     if (data !== undefined) return [data];
     throw new ConfigurationError(
-      `Cannot read recorded user exchanges: line ${index + 1} is no exchange; give a file that a recording user has written.`,
+      `Cannot read recorded user exchanges: line ${index + 1} is not an exchange; use a file that a recording user wrote.`,
     );
   });
 }

@@ -30,7 +30,7 @@ export type TaskUserOptions = {
 export function taskUser(options: TaskUserOptions = {}): UserSource {
   const { reminders = 0, reminder = "Please continue with the tools; the task is not finished." } = options;
   if (!Number.isSafeInteger(reminders) || reminders < 0) {
-    throw new RangeError(`Cannot make user "task": reminders is ${reminders}, expected a whole number from 0.`);
+    throw new RangeError(`Cannot create user "task": reminders is ${reminders}, expected a whole number from 0.`);
   }
   const speak = (task: Task, spoken: readonly PastLine[]): UserSimulator => {
     let reminded = Math.max(0, spoken.length - 1);
@@ -55,6 +55,6 @@ function firstLine({ id, instruction, environment }: Task): string {
   if (instruction !== null) return instruction;
   throw new ConfigurationError(
     `Cannot open task "${id}" with user "task": it has no instruction, and environment "${environment}" begins with no text of its own; ` +
-      "give the task an instruction.",
+      "add an instruction to the task.",
   );
 }

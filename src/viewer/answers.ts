@@ -90,7 +90,7 @@ export function runOf(query: URLSearchParams, { runs }: ViewerParts): RunView {
   const run = runs[Number(query.get("run") ?? "0")];
   if (run !== undefined) return run;
   throw new ConfigurationError(
-    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are open; give an index from 0.`,
+    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are open; use an index from 0.`,
   );
 }
 

@@ -133,7 +133,7 @@ export function Tokens({ episode, run, number, branch, turn, missing, trainer }:
         <Legend colouring={colouring} choose={overlay === null ? null : setColouring} />
         {texts.type === "ready" && texts.value === null && (
           <p class="quiet">
-            {missing === null ? "The tokenizer of this run is not there any more" : "The file names no tokenizer"}:
+            {missing === null ? "The tokenizer of this run no longer exists" : "The file names no tokenizer"}:
             tokens are shown by their ids.
           </p>
         )}

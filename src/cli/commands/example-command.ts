@@ -62,7 +62,7 @@ async function start(name: string, given: readonly string[], context: CliContext
   const example = names.find((one) => one === wanted || one.startsWith(`${wanted}-`));
   if (example === undefined) {
     throw new ConfigurationError(
-      `Cannot run example "${name}": there is none of that name; ${remedyFor(wanted, names)}`,
+      `Cannot run example "${name}": it does not exist; ${remedyFor(wanted, names)}`,
     );
   }
   const { stdout, stderr, env, cwd, drain, cancel } = context;

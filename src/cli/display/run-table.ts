@@ -110,7 +110,7 @@ export function runNotes(totals: RunTotals): string[] {
     const more = ungraded.length > shownTasks ? `, and ${formatCount(ungraded.length - shownTasks)} more` : "";
     notes.push(
       `Warning: ${plural(ungraded.length, "task")} ${ungraded.length === 1 ? "was" : "were"} never graded: ${named.join(", ")}${more}; ` +
-        "leave them out with --tasks, or mend what fails in them.",
+        "leave them out with --tasks, or fix what fails in them.",
     );
   }
   for (const [name, message] of Object.entries(firstFailures)) {

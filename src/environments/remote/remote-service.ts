@@ -181,7 +181,7 @@ export class StepRewards {
     if (this.#steps > 0 && this.#rewarded === 0 && !isRewarding && unrewarded === "fault") {
       throw remoteFault(
         "remote-unrewarded",
-        `Cannot grade the episode: reward absent in all ${this.#steps} steps, and in every episode before it; make the world reward its steps, or write ?unrewarded=zero behind its address where no reward means 0.`,
+        `Cannot grade the episode: reward absent in all ${this.#steps} steps, and in every episode before it; let the world reward its steps, or add ?unrewarded=zero to its address if no reward means 0.`,
       );
     }
     return {

@@ -80,7 +80,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
   const environment = `tau2-bench/${domain.name}${isSolo ? "-solo" : ""}`;
   if (isSolo && domain.soloRefusal !== null) {
     throw new ConfigurationError(
-      `Cannot play "${environment}" without a user: ${domain.soloRefusal}; choose the domain without "-solo".`,
+      `Cannot run "${environment}" without a user: ${domain.soloRefusal}; choose the domain without "-solo".`,
     );
   }
   const splits = new Map<string, readonly Tau2Task[]>();
@@ -176,7 +176,7 @@ export class Tau2Environment implements Environment {
     const { state, messages } = this.#conversation;
     if (!isSolo && (state.type === "over" || state.speaker !== "user")) {
       throw new ConfigurationError(
-        `Cannot play task "${task.id}": its conversation so far does not end with the agent's words.`,
+        `Cannot run task "${task.id}": its conversation so far does not end with the agent's words.`,
       );
     }
     const { userTools } = task;
@@ -306,7 +306,7 @@ function withoutJudge({ id }: Tau2Task): Error {
   return faultAt(
     "grader",
     "no-judge",
-    `Cannot grade task "${id}": it has assertions in words, and there is no judge for them; give --judge-model, or leave the task out with --tasks.`,
+    `Cannot grade task "${id}": it has assertions in words, and there is no judge for them; pass --judge-model, or leave the task out with --tasks.`,
   );
 }
 

@@ -82,7 +82,7 @@ const guided = (neutral: readonly unknown[] = []): FieldRule =>
   refused("guided output needs an engine with a grammar", "leave it out, and check the answer", neutral);
 
 const oneAnswer = (neutral: readonly unknown[]): FieldRule =>
-  refused("one answer is sampled a call", "send the request as often as answers are needed", neutral);
+  refused("one answer is sampled per call", "send the request as often as answers are needed", neutral);
 
 /** Names of OpenAI's parameters, and those of servers that speak its dialects. */
 const openAiSampling: FieldTable = {

@@ -191,7 +191,7 @@ export function chosenTools(
   const known = new Set([...tools.map(({ name }) => name), ...others]);
   const missing = [...allowed].find((name) => !known.has(name));
   if (missing === undefined) return tools.filter(({ name }) => allowed.has(name));
-  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or leave it out.`;
+  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or remove it from the choice.`;
   throw new GatewayError("invalid-request", message, { param: "tool_choice" });
 }
 

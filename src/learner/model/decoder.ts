@@ -68,7 +68,7 @@ export class Decoder {
   setWeights(weights: Float32Array): void {
     const { size } = this.#layout;
     if (weights.length !== size) {
-      throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${size} expected.`);
+      throw new RangeError(`Cannot load the weights: there are ${weights.length}, expected ${size}.`);
     }
     const { weights: copy, panels: forward } = this.#buffers;
     this.#view(copy, size).set(weights);

@@ -326,7 +326,7 @@ function valueOf(body: string, field: TemplateField, captures: ReadonlyMap<strin
   if (!Array.isArray(value)) throw new ResponseParseError(`the field "${field.name}" is not a list`);
   return value.map((item) => {
     if (!(item instanceof Map))
-      throw new ResponseParseError(`the field "${field.name}" holds something else than objects`);
+      throw new ResponseParseError(`the field "${field.name}" holds something other than objects`);
     return applyTransform(field.transform, new Map([...captures, ...item]));
   });
 }

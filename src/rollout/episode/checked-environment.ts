@@ -460,7 +460,7 @@ function finite(value: unknown, name: string): number {
 }
 
 function misfit(name: string, needed: string, value: unknown): TypeError {
-  return new TypeError(`${name} is ${shown(value)}, ${needed} is needed.`);
+  return new TypeError(`${name} is ${shown(value)}, expected ${needed}.`);
 }
 
 function shown(value: unknown): string {

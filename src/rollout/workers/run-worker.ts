@@ -225,8 +225,8 @@ class Worker {
     const task = run.task(job.split, job.taskIndex);
     if (task.contentHash !== job.contentHash) {
       throw new ConfigurationError(
-        `Cannot run episode "${job.episodeId}": task "${task.id}" is another one here (${task.contentHash.slice(0, 12)}, ` +
-          `expected ${job.contentHash.slice(0, 12)}); give the worker the data and the package of its coordinator.`,
+        `Cannot run episode "${job.episodeId}": task "${task.id}" has other content here (${task.contentHash.slice(0, 12)}, ` +
+          `expected ${job.contentHash.slice(0, 12)}); use the data and the package of its coordinator for the worker.`,
       );
     }
     held.shard = run.shard;

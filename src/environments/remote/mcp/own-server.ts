@@ -19,7 +19,7 @@ import { asRecord } from "./result-text.ts";
 export async function ownTasks(connection: McpConnection, address: string): Promise<OwnTasks> {
   if (connection.own === null) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${hideSecrets(address)}": a server of tools has no tasks; give them with --env-tasks <file>.`,
+      `Cannot use "mcp:${hideSecrets(address)}": an MCP server has no tasks; pass them with --env-tasks <file>.`,
     );
   }
   const signal = AbortSignal.timeout(120_000);
@@ -95,5 +95,5 @@ function exactObject(text: unknown, { what = "an info", maxSize = 1_000_000 } = 
   } catch (error) {
     throw remoteFault("remote-invalid", `Cannot read ${what}: ${messageOf(error)}`, { cause: error });
   }
-  throw remoteFault("remote-invalid", `Cannot read ${what}: it is no object.`);
+  throw remoteFault("remote-invalid", `Cannot read ${what}: it is not an object.`);
 }

@@ -28,7 +28,7 @@ const where = "what a server of ours says";
 export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string, string>>): Promise<OwnTasks | null> {
   const get = async (path: string): Promise<JsonObject> => {
     const answer = asObject.read(await http.json({ method: "GET", path, headers }));
-    if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are no object.`);
+    if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are not an object.`);
     return answer;
   };
   const about = asObject.read((await http.jsonIfServed({ method: "GET", path: "/tasks", headers })) ?? null);

@@ -82,7 +82,7 @@ export function parseUserPrompts(text: string, file: string): TauUserPrompts {
   try {
     prompts = parseJson(text);
   } catch (error) {
-    if (error instanceof JsonSyntaxError) throw cannotRead(file, `it is no JSON (${error.pythonMessage})`);
+    if (error instanceof JsonSyntaxError) throw cannotRead(file, `it is not JSON (${error.pythonMessage})`);
     throw error;
   }
   const read = (key: string, placeholders: readonly string[]): Template => {
