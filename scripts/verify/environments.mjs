@@ -2,8 +2,8 @@
 // openenv-core's and openenv's scaffolds and worlds on their servers, ors-sdk's server, servers of
 // the official packages of MCP. Each is run over a reliable connection, over a faulty one, and in a
 // run that is killed again and again; every episode has one outcome, no episode that a fault ended
-// is trained, all sessions are closed. The reverse direction: openenv-core's clients run against a
-// server of ours, and the conformance tool of MCP runs on both our sides.
+// is trained, all sessions are closed. The reverse direction: openenv-core's clients run against
+// our server, and the conformance tool of MCP runs on both our sides.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
-// `npm run verify -- real-model -- <part>`: a real language model on this machine. Parts run apart,
-// and one that was stopped resumes when it is started again. The model comes from packages on PyPI
-// whose uploader is unknown and which name no licence; its hash is checked, and it stays in build/.
-// REAL_MODEL names a GGUF file to use instead.
+// `npm run verify -- real-model -- <part>`: a real language model on this machine. Parts run
+// separately, and a stopped part resumes when it is started again. The model comes from packages on
+// PyPI whose uploader is unknown and which name no licence; its hash is checked, and it stays in
+// build/. REAL_MODEL names a GGUF file to use instead.
 
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream, existsSync, renameSync } from "node:fs";
@@ -41,7 +41,7 @@ export async function verifyRealModel(part, { quick }) {
   return run({ gguf, python: bin("python"), folder: join(work, name), only: only ?? null, quick });
 }
 
-/** Path of the model, which is put together if it is missing. */
+/** Path of the model, which is assembled if it is missing. */
 async function modelFile() {
   const given = process.env["REAL_MODEL"];
   if (given !== undefined) return given;

@@ -1,5 +1,5 @@
-// Strategies by name; the only place that knows all of them. Each works in two ways: with an engine
-// and a renderer, trainable, and with a model behind an API, for evaluation.
+// Strategies by name; the only place that knows all of them. Each works in two ways: for training
+// with an engine and a renderer, and for evaluation with a model behind an API.
 
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
 import { createAct, createReact } from "./text-strategy.ts";

@@ -1,6 +1,6 @@
-// Costs of models behind an API: prices that the user knows better than our list, and the budget of
-// a run. Dollars are counted when an episode has ended, so the cost of episodes in flight comes on
-// top of the budget.
+// Costs of models behind an API: prices, which a user may know better than our list, and the budget
+// of a run. Dollars are counted when an episode has ended, so the cost of episodes in flight comes
+// on top of the budget.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

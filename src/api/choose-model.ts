@@ -65,7 +65,7 @@ export type ChosenModel = {
  * conflicting settings.
  */
 export async function chooseModel(settings: RolloutSettings, cwd: string): Promise<ChosenModel> {
-  // Our own instruction requests one call a turn.
+  // Our own instruction requests one call per turn.
   const isOwn = settings.toolInstruction === null && settings.calls === "several";
   const instruction = isOwn ? null : await readToolInstruction(settings.toolInstruction, cwd);
   const optionsFor = (template: TemplateSource | null) => ({

@@ -154,7 +154,10 @@ export async function chooseUser(
   });
 }
 
-/** A recording can be replayed in any environment, and user "task" repeats the instruction of any task. */
+/**
+ * A recording can be replayed in any environment, and user "task" can repeat the instruction of any
+ * task.
+ */
 function runsWith({ users }: EnvironmentSource, name: string, { runsWith: which }: UserRow): boolean {
   return (
     which === "everything" || which === "named" || users.includes(name) || (which === "llm" && users.includes("llm"))

@@ -119,7 +119,7 @@ function xml(text: string): string {
   );
 }
 
-/** Most tasks that are listed: a comment on a pull request holds 65,536 characters. */
+/** Maximum number of listed tasks: a comment on a pull request holds 65,536 characters. */
 const mostTasks = 100;
 
 function markdownReport({ title, evaluation, scores }: EvaluationToReport): string {

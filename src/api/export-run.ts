@@ -83,7 +83,9 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   readonly where?: string;
   /** Folder of the tokenizer, if the run's own no longer exists (slime, samples). @default the run's */
   readonly model?: string;
-  /** Environment that supplies tools and faults, if the run's is a module of yours. @default the run's */
+  /**
+   * Environment that supplies tools and faults, if the run's is a user module. @default the run's
+   */
   readonly env?: string | EnvironmentSource;
   /** Folder of the environment's data, if it has moved. @default the run's */
   readonly data?: string;

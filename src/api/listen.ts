@@ -1,4 +1,4 @@
-// Address on which a server of ours accepts requests: `--listen <host:port>`, or `--host` and
+// Address on which one of our servers accepts requests: `--listen <host:port>`, or `--host` and
 // `--port` separately. The same for every command that serves.
 
 import { ConfigurationError } from "../core/index.ts";

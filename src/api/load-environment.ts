@@ -215,7 +215,9 @@ function placeOfFrame(error: unknown): string | null {
   return null;
 }
 
-/** True if the tasks come from a file, so that programs run them without an environment of ours. */
+/**
+ * True if the tasks come from a file, so that programs run them without one of our environments.
+ */
 export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
   return "lineOf" in source;
 }

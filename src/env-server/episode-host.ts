@@ -1,7 +1,7 @@
 // Episodes of our environments for external programs: a client opens one, calls its tools, talks to
-// its user, has it graded and closes it. It knows no protocol: each protocol is a file of its own
-// and keeps its own ids. The episode of a client that disconnects without closing it stays open
-// until it has been idle too long.
+// its user, has it graded and closes it. It knows no protocol: each protocol has its own file and
+// assigns its own ids. The episode of a client that disconnects without closing it stays open until
+// it has been idle too long.
 
 import { findViolation } from "../agents/index.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
@@ -18,7 +18,7 @@ export type HostOptions = {
   readonly source: EnvironmentSource;
   /** Split of tasks that are requested by number. */
   readonly split: string;
-  /** The user that agents talk to; `null` if clients bring the user. */
+  /** The user that agents talk to; `null` if clients supply the user. */
   readonly user: UserSource | null;
   /** Maximum number of concurrent episodes. @default 1024 */
   readonly maxSessions?: number;

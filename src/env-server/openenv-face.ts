@@ -143,7 +143,7 @@ export class OpenEnvFace {
 
   /**
    * Splits and their sizes if no split is given; otherwise tasks of the split, starting at a
-   * number, for clients of ours.
+   * number, for our own clients.
    */
   #tasks(query: URLSearchParams): object {
     const { source } = this.#host;

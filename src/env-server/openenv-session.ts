@@ -34,7 +34,7 @@ export class OpenEnvSession {
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
   /**
-   * True for a client of ours, which brings the user, requests the grade, and receives exact
+   * True for our own client, which supplies the user, requests the grade, and receives exact
    * results.
    */
   #isOwn = false;
@@ -127,7 +127,7 @@ export class OpenEnvSession {
     if (episode.isDone && !this.#isOwn) throw new OpenEnvError("EXECUTION_ERROR", "The episode is over: reset.");
     this.#steps++;
     const { respond, finish } = extraNames(episode.environment.tools);
-    // A client of ours marks calls by a policy that used one of the two names although no such tool
+    // Our own client marks calls in which a policy used one of the two names although no such tool
     // exists.
     const isCall = this.#isOwn && action.get("is_call") === true;
     if (name === respond && !isCall) return this.#respond(episode, name, args);

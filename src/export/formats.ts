@@ -257,7 +257,7 @@ function whyNot(
 }
 
 /**
- * Reason against a group, for a trainer that finds groups by position: it needs one row for each
+ * Reason to reject a group, for a trainer that finds groups by position: it needs one row for each
  * episode, in groups of one size.
  */
 function whyNotWhole({ episodes }: GroupToExport, rows: number, size: number | null): string | null {

@@ -155,7 +155,7 @@ function parse(text: string, refuse: (error: JsonSyntaxError) => null = () => nu
   }
 }
 
-/** Text with which upstream's customer hangs up. */
+/** Text that ends a conversation when upstream's customer says it. */
 const stopMark = "###STOP###";
 
 /**
@@ -194,7 +194,7 @@ function infoOf({ info, events }: Episode): JsonObject {
     ["user_cost", isDone && cost !== null ? new JsonFloat(cost) : null],
     ["reward_info", info.get("reward_info") ?? null],
   ]);
-  // Keys of ours that upstream's files do not have.
+  // Our own keys, which upstream's files do not have.
   return new Map([...own, ...[...info].filter(([key]) => !own.has(key) && key !== "state_difference")]);
 }
 

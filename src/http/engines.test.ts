@@ -1,5 +1,5 @@
-// Behaviour of every HTTP engine, in front of its protocol front and without a socket. Behaviour of
-// a single engine is tested in that engine's folder.
+// Behaviour that all HTTP engines share, tested against their protocol fronts and without a socket.
+// Behaviour of a single engine is tested in that engine's folder.
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../core/failure.ts";

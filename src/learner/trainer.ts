@@ -25,11 +25,11 @@ export type TrainerOptions = {
   /** Number of threads, 1 to 64. Default: one for each core, at most 8. */
   readonly threads?: number;
   /**
-   * Most tokens of one pass of one thread, a shared prefix counted once. Each takes about 40 kB of
+   * Maximum number of tokens of one pass of one thread, a shared prefix counted once. Each takes about 40 kB of
    * memory. Default: two contexts.
    */
   readonly maxTokens?: number;
-  /** Most targets of one pass of one thread. Default: `maxTokens`. */
+  /** Maximum number of targets of one pass of one thread. Default: `maxTokens`. */
   readonly maxTargets?: number;
   /** Optimizer state of an earlier training, to continue it. Default: none. */
   readonly optimizer?: OptimizerState;

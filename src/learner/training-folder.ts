@@ -234,7 +234,7 @@ function csvLine(values: readonly (string | number | null)[]): string {
   return `${values.map((value) => (value === null || Number.isNaN(value) ? "" : value)).join(",")}\n`;
 }
 
-/** Rejects with a `ConfigurationError` for a file that is not one of ours. */
+/** Rejects with a `ConfigurationError` for a file that this package did not write. */
 export async function readMetrics(path: string): Promise<readonly StepMetrics[]> {
   const [header = "", ...lines] = (await readRegular(path, "utf8")).split("\n").filter((line) => line !== "");
   const names = header.split(",");

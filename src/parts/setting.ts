@@ -80,7 +80,7 @@ export function keyOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** A number, or its text. Empty strings, hexadecimal numbers and the like are refused. */
+/** A number, or its text. Empty strings, hexadecimal numbers and similar forms are refused. */
 const numeric = z.preprocess(
   (value) =>
     typeof value === "string" && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : value,

@@ -64,8 +64,8 @@ export type RendererFamily = {
   /** Our message, restated, in the shape that the template reads. */
   readonly wire: (message: Message) => JsonObject;
   /**
-   * The prompt's opening of an action, for parsers that must see a whole message. They then see the
-   * stop token, too. `null` if they see only the sampled text, without the stop token.
+   * The prompt's opening of an action, for parsers that must see a whole message. They then also
+   * see the stop token. `null` if they see only the sampled text, without the stop token.
    */
   readonly actionFrame: string | null;
   /**

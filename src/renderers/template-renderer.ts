@@ -304,9 +304,9 @@ function templateTextOf(family: RendererFamily, chatTemplate: TemplateSource | u
 }
 
 /**
- * Index at which the first `count` messages end, before the first text of a later one; text that
- * they pass to later messages, such as the name of a call to its result, does not count. `moved`: a
- * message that the template writes before one of them.
+ * Index at which the text of the first `count` messages ends and that of later ones begins. Text of
+ * a message that is repeated inside a later one, such as the name of a call in its result, is
+ * ignored. `moved`: a message that the template writes before one of them.
  */
 export function historyEnd(
   segments: readonly TemplateSegment[],

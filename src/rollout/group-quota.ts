@@ -83,7 +83,7 @@ export class GroupQuota {
     const kept: number[] = [];
     const surplus: number[] = [];
     this.#set(groupIndex, finished);
-    /** Groups before this one that are kept or still can be. */
+    /** Earlier groups that are kept, or may still be. */
     let before = 0;
     // Without a target every group that passes is kept, independent of the others.
     for (const index of this.#target === Infinity ? [groupIndex] : this.#states.keys()) {

@@ -63,7 +63,7 @@ export type FinishedGroup = {
   readonly ending: "complete" | "cut-off" | "surplus" | "stale";
 };
 
-/** A finished group from the view of filters. */
+/** A finished group as filters see it. */
 export type GroupView = {
   readonly task: Task;
   readonly groupIndex: number;

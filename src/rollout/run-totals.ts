@@ -217,7 +217,7 @@ export class TotalsCounter {
     }
     if (episode.reward !== null) {
       counted.graded++;
-      // Samples are checked, too, because a preset with its own loop has samples and no turns.
+      // Samples are checked as well, because a preset with its own loop has samples and no turns.
       if (episode.turns === 0 && episode.samples === 0) counted.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) counted.passed++;

@@ -152,7 +152,7 @@ export function oneOfNumbers<T extends number>(numbers: readonly T[]): Schema<T>
   );
 }
 
-/** A nullable value; an absent one is `null`, too. */
+/** A nullable value; an absent one is also `null`. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   return {
     title: `${schema.title} or null`,

@@ -26,7 +26,7 @@ export type TrainerLogprobs = {
   readonly episodes: ReadonlyMap<string, readonly TrainerRow[]>;
 };
 
-/** Most logprobs of a file. They are kept in memory, four bytes each. */
+/** Maximum number of logprobs of a file. They are kept in memory, four bytes each. */
 const mostLogprobs = 200_000_000;
 
 /** Rejects with a `ConfigurationError` that names the malformed line. `name` is for messages. */

@@ -130,7 +130,7 @@ export const modules = {
   users: {
     imports: ["core", "lib", "python-semantics", "parts", "chat-models"],
     packages: { zod: "users/recording-user.ts" },
-    // One user is loaded by its name.
+    // Users are loaded by name, one at a time.
     entries: ["on-demand.ts"],
   },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },

@@ -1,5 +1,5 @@
-// `openenv`, the successor of openenv-core: its scaffold, worlds on its server, with tasks of their
-// own and without a reward, and its clients on a server of ours.
+// `openenv`, the successor of openenv-core: its scaffold; worlds on its server, with their own
+// tasks and without a reward; and its clients on our server.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -29,7 +29,7 @@ def call_tool(name: str, arguments: object) -> str:
 
 
 def converse(turn: Callable[[str], str]) -> None:
-    """Talks until the user hangs up. `turn` gets what is new for the agent and returns what the agent says, tools called."""
+    """Talks until the user hangs up. `turn` receives the new message for the agent, calls tools, and returns the agent's reply."""
     heard = begun["utterance"]
     while heard is not None:
         heard = post("/say", {"text": turn(heard)})["text"]

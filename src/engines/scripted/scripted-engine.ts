@@ -1,5 +1,5 @@
 // An engine that follows a script: for tests, docs, and loops that need no model. It is not a mock:
-// it keeps the whole contract, operations and faults included, and both a call without a step and
+// it fulfils the whole contract, operations and faults included, and both a call without a step and
 // an unused step are errors.
 
 import {

@@ -49,7 +49,7 @@ export const asCount: FieldType<number> = {
   name: "whole number",
   read: (value) => (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined),
 };
-/** Rewards include `True`, which Python servers send, too. */
+/** A reward may also be `True`, which some Python servers send. */
 export const asReward: FieldType<number | null> = {
   name: "finite reward",
   read: (value) => {

@@ -36,7 +36,7 @@ export interface RemoteService {
   readonly unknownTools: NonNullable<EnvironmentSource["unknownTools"]>;
   /**
    * Maximum number of concurrent sessions; further openings wait. `null` if the service does not
-   * say: an opening beyond its limit is refused with "remote-capacity", and waits, too.
+   * say: an opening beyond its limit is refused with "remote-capacity", and then waits as well.
    */
   readonly capacity: number | null;
   /**

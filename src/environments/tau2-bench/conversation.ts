@@ -132,8 +132,8 @@ export class Conversation {
   }
 
   /**
-   * Gives the user's turn to the agent, for episodes in which no one plays the user. The reference
-   * has no such rule.
+   * Gives the user's turn to the agent, for episodes without anyone in the role of the user. The
+   * reference has no such rule.
    */
   skipUser(): void {
     const state = this.#state;

@@ -233,8 +233,8 @@ function evaluateActions(
 type Called = Pick<ReferenceAction, "name" | "arguments">;
 
 /**
- * If the action names no arguments to compare, the call's own are compared: a call that omits some
- * matches, one with others does not.
+ * If the action names no arguments to compare, those of the call are compared: a call that omits
+ * arguments matches, a call with additional ones does not.
  */
 function isSameAction(action: ReferenceAction, call: Called): boolean {
   if (action.name !== call.name) return false;

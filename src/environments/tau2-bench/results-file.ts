@@ -76,7 +76,7 @@ export function tau2ResultsText(data: DomainData, simulations: readonly Played[]
 
 export const tau2ResultsBegin = '{"simulations": [\n';
 
-/** An entry of the list of simulations, with which such a file begins. */
+/** An entry of the list of simulations at the beginning of such a file. */
 export function tau2SimulationText({ task, simulation }: Played): string {
   return dumpJson(simulationRecord(task, simulation));
 }

@@ -51,7 +51,7 @@ import { countedIds, Tau2World } from "./world.ts";
 
 export type Tau2Options = {
   /**
-   * True for an agent that has the user's tools, too, and works from a ticket, without a user.
+   * True for an agent that also has the user's tools and works from a ticket, without a user.
    * Tasks that need a user are excluded.
    * @default false
    */
@@ -301,7 +301,9 @@ export class Tau2Environment implements Environment {
   }
 }
 
-/** The error for a missing judge: upstream's evaluator raises, too, and the episode has no reward. */
+/**
+ * The error for a missing judge: upstream's evaluator also raises, and the episode has no reward.
+ */
 function withoutJudge({ id }: Tau2Task): Error {
   return faultAt(
     "grader",

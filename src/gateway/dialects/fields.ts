@@ -39,8 +39,8 @@ export const contentSchema = z.union([z.string(), z.array(partSchema)]);
 export type Content = z.infer<typeof contentSchema>;
 
 /**
- * Text of a content. Parts of a list are joined by line breaks, as servers do for templates that
- * take text.
+ * Text of a message's content. Parts of a list are joined by line breaks, as servers do for
+ * templates that take text.
  */
 export function readText(content: Content | null | undefined, param: string): string {
   if (content === null || content === undefined) return "";

@@ -21,7 +21,7 @@ export type DecoderOptions = {
   readonly config: ModelConfig;
   /** All parameters, as `parameterLayout` orders them; copied. */
   readonly weights: Float32Array;
-  /** Most rows of one run. */
+  /** Maximum number of rows of one run. */
   readonly maxRows: number;
   /** Most sequences that have a table of pages at a time. */
   readonly maxSequences: number;

@@ -266,7 +266,7 @@ class Worker {
   }
 
   /**
-   * `failure`: the failure with which the episode ends without being run. Resolves with true if its
+   * `failure`: the episode is not run, and ends with this failure. Resolves with true if its
    * receipt was sent.
    */
   async #run(

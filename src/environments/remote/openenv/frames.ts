@@ -82,7 +82,7 @@ function problemOf(value: JsonValue): string {
 
 /**
  * Fault codes of errors after which a session gives no further answer, or with which it never
- * began. Any other error is the server's fault, too.
+ * began. Any other error is also the server's fault.
  */
 const faultCodes: Readonly<Record<string, RemoteFaultCode>> = {
   CAPACITY_REACHED: "remote-capacity",

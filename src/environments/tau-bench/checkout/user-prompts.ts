@@ -57,7 +57,7 @@ function parseTemplate(text: string, placeholders: readonly string[]): Template 
   return parts;
 }
 
-/** Replaces all placeholders by values; a placeholder without a value becomes "". */
+/** Replaces all placeholders with values; a placeholder without a value becomes "". */
 function fillTemplate(template: Template, values: Readonly<Record<string, string>>): string {
   return template.map((part) => (typeof part === "string" ? part : (values[part.placeholder] ?? ""))).join("");
 }

@@ -1,6 +1,6 @@
-// JSON schemas for Python's type annotations, as written by the library with which upstream makes
-// its tool schemas: builtin types, lists, dictionaries, choices, enumerations of strings, and
-// models with their fields. Any other annotation is refused.
+// JSON schemas for Python's type annotations, as written by the library that upstream uses for its
+// tool schemas: builtin types, lists, dictionaries, choices, enumerations of strings, and models
+// with their fields. Any other annotation is refused.
 
 import type { SyntaxNode } from "@lezer/common";
 
