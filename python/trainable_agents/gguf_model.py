@@ -1,7 +1,8 @@
-"""GGUF files of llama.cpp: a model in, as torch weights with its tokenizer, and an adapter out. Needs the packages gguf and torch.
+"""Reads a model from a GGUF file of llama.cpp, as torch weights with its tokenizer, and writes adapters as GGUF. Requires the
+packages gguf and torch.
 
-`python -m trainable_agents.gguf_model adapter <peft folder> <base.gguf> <out.gguf>` writes what `llama.cpp --lora`, Ollama's `ADAPTER` and
-our engine load. Weights are dequantized when they are read; nothing is written for them.
+`python -m trainable_agents.gguf_model adapter <peft folder> <base.gguf> <out.gguf>` writes a file that `llama.cpp --lora`,
+Ollama's `ADAPTER` and our engine load. Weights are dequantized when they are read; nothing is cached on disk.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ARCHITECTURES = ("qwen2",)
 _SPLITS = {
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
-"""Patterns that cut text before byte-pair encoding, by `tokenizer.ggml.pre`; facts of the published tokenizers."""
+"""Patterns that split text before byte-pair encoding, by `tokenizer.ggml.pre`; facts of the published tokenizers."""
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
 
@@ -50,7 +51,7 @@ def _open(path: Path) -> Any:
 
 
 class GgufModel:
-    """One file. Reading its metadata takes seconds, so what needs it shares an object."""
+    """One file. Reading its metadata takes seconds, so all users of the file share one object."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.reader = path, _open(path)

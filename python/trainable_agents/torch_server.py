@@ -1,8 +1,8 @@
 """Serves a causal language model over SGLang's `/generate`, and trains an adapter of it: `python -m trainable_agents.torch_server`.
 
-One process holds the weights once, for sampling and for learning. `trainable-agents train --gguf` starts it; `trainable-agents
-rollout --engine sglang --url ...` speaks to it as to SGLang. A stream, stop strings and constrained decoding are refused. It
-listens on this machine only, and has no authorization.
+One process holds a single copy of the weights for sampling and learning. `trainable-agents train --gguf` starts it; for
+`trainable-agents rollout --engine sglang --url ...` it is an SGLang server. Streaming, stop strings and constrained decoding
+are refused. It listens on this machine only, and has no authorization.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["main"]
 def needed_bytes(
     model: Any, *, rank: int, rows: int, context: int, most_tokens: int, cache_bytes: int, saves_memory: bool
 ) -> int:
-    """Estimate of what training and sampling take beside the program: weights, adapter, keys and values, activations."""
+    """Estimated memory of training and sampling in addition to the program: weights, adapter, keys and values, activations."""
     config, size = model.config, model.dtype.itemsize
     weights = sum(one.numel() * one.element_size() for one in model.parameters())
     linear = [one for one in model.model.modules() if isinstance(one, torch.nn.Linear)]
@@ -48,7 +48,7 @@ def needed_bytes(
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """`None` where it is not known."""
+    """`None` if it is not known."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     try:
@@ -109,7 +109,7 @@ def _serve(given: argparse.Namespace) -> int:
     torch.manual_seed(given.seed)
     device = torch.device(given.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     dtype = getattr(torch, given.dtype or ("float32" if device.type == "cpu" else "bfloat16"))
-    # peft calls functions of transformers by their former names.
+    # peft calls functions of transformers under their former names.
     warnings.simplefilter("ignore", FutureWarning)
     free = free_bytes(device)
     file: Any = None
@@ -171,7 +171,7 @@ def _serve(given: argparse.Namespace) -> int:
             threading.Event().wait()
     except KeyboardInterrupt:
         pass
-    # Threads that compute are not waited for.
+    # Computing threads are not awaited.
     sys.stdout.flush()
     os._exit(0)
 

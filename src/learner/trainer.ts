@@ -25,8 +25,8 @@ export type TrainerOptions = {
   /** Number of threads, 1 to 64. Default: one for each core, at most 8. */
   readonly threads?: number;
   /**
-   * Maximum number of tokens of one pass of one thread, a shared prefix counted once. Each takes about 40 kB of
-   * memory. Default: two contexts.
+   * Maximum number of tokens of one pass of one thread; a shared prefix counts once. Each takes
+   * about 40 kB of memory. Default: two contexts.
    */
   readonly maxTokens?: number;
   /** Maximum number of targets of one pass of one thread. Default: `maxTokens`. */

@@ -27,7 +27,10 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly groupsPlanned: number;
   /** Groups that are decided. */
   readonly groupsFinished: number;
-  /** Number of groups to keep, however many must run for that; `null`: each planned group runs once. */
+  /**
+   * Number of groups to keep, no matter how many must run for it; `null`: each planned group runs
+   * once.
+   */
   readonly groupsTarget: number | null;
   readonly groupsKept: number;
   /** Dropped groups, by reason. */

@@ -1,6 +1,6 @@
 // Requested groups: accepts, restores and cancels them. This file decides about identity (a
 // repeated key is the same request), and about the number of episodes that may wait. Each group has
-// a scheduler of its own over the shared pool of episodes.
+// its own scheduler over the shared pool of episodes.
 
 import { createHash, randomUUID } from "node:crypto";
 import { AttributedError } from "../core/index.ts";

@@ -376,8 +376,8 @@ class FolderStore implements FileRunStore {
   }
 
   /**
-   * Creates the folder, which must be empty, or contain only empty files that a process left that
-   * was killed before it began.
+   * Creates the folder, which must be empty or contain only empty files left by a process that was
+   * killed before it began.
    */
   async #takePlace(): Promise<void> {
     let taken: string | undefined;

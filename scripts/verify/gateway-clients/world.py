@@ -1,6 +1,6 @@
-"""What every client program in Python has to do beside calling its library: the tools and the user of one bookshop task, behind HTTP.
+"""Shared code of the client programs in Python: the tools and the user of one bookshop task, over HTTP.
 
-A program plays the agent: it is called with the address of its world and "whole" or "streamed".
+The program acts as the agent; its arguments are the address of its world, and "whole" or "streamed".
 """
 
 import json

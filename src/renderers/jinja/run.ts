@@ -40,8 +40,8 @@ export const unwatchedOperations = 2 ** 20;
 /** The same limit for a rendering in steps, of which this is the first step: some milliseconds. */
 export const unwatchedStep = 2 ** 16;
 /**
- * Maximum number of iterations of all loops of one rendering together: a loop over all messages within a loop
- * over 2,800 of them.
+ * Maximum total number of iterations of all loops of one rendering: a loop over all messages within
+ * a loop over 2,800 of them.
  */
 const maxIterations = 2 ** 23;
 /** Maximum nesting depth of macros; CPython's own recursion limit stops near 250. */

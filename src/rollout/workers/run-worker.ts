@@ -248,8 +248,8 @@ class Worker {
   }
 
   /**
-   * Resolves when the episode may run: by itself, or beside others while none is waiting to run by
-   * itself.
+   * Resolves when the episode may run: on its own, or next to others while none is waiting to run
+   * on its own.
    */
   async #enter(isAlone: boolean): Promise<void> {
     if (isAlone) this.#waitingAlone++;
