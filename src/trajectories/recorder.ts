@@ -82,7 +82,7 @@ export class TrajectoryRecorder {
   }
 
   /**
-   * Adds turns of an earlier attempt, from which nothing follows; must be called before anything
+   * Adds turns of an earlier attempt, which no later turn continues. Must be called before anything
    * else. The next turn is a root.
    */
   leaveBehind(turns: readonly Turn[], reason: string): void {

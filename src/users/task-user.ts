@@ -14,7 +14,8 @@ import { orderedUser } from "./conversation.ts";
 
 export type TaskUserOptions = {
   /**
-   * Number of times that a policy that talks is reminded to act; the next time the user hangs up.
+   * Number of times that the user reminds a policy that talks instead of acting; after that, the
+   * user hangs up.
    * @default 0
    */
   readonly reminders?: number;

@@ -23,7 +23,7 @@ export type DecoderOptions = {
   readonly weights: Float32Array;
   /** Maximum number of rows of one run. */
   readonly maxRows: number;
-  /** Most sequences that have a table of pages at a time. */
+  /** Maximum number of sequences that have a table of pages at a time. */
   readonly maxSequences: number;
   /** Pages of the cache, shared by all sequences. */
   readonly pages: number;
