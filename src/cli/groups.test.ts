@@ -41,7 +41,7 @@ describe("rollout with groups", () => {
     const kept = groups.filter(({ decision }) => decision === "kept");
     expect(kept).toHaveLength(3);
     expect(stdout).toContain(`${groups.length} run`);
-    expect(stdout).toContain("kept 3 of 3 wanted");
+    expect(stdout).toContain("kept 3 of 3 requested");
     for (const { rewards } of kept) expect(new Set(rewards as number[]).size).toBe(2);
     const rows = await lines(join(folder, "a"), "samples.jsonl");
     expect(new Set(rows.map(({ group_index: index }) => index))).toEqual(
@@ -55,7 +55,7 @@ describe("rollout with groups", () => {
       rows.map((row) => JSON.stringify(row)).toSorted(),
     );
     const drawn = await run("rollout", ...flags, "--curriculum", "a", "--concurrency", "2-8", "--out", "c");
-    expect([drawn.code, drawn.stdout]).toEqual([0, expect.stringContaining("kept 3 of 3 wanted")]);
+    expect([drawn.code, drawn.stdout]).toEqual([0, expect.stringContaining("kept 3 of 3 requested")]);
   });
 
   it("leaves tasks that cannot be graded, and names them under the table", async () => {
