@@ -188,7 +188,7 @@ function serve(command, cwd) {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let isOver = false;
-  // If its command ends with 0, npm itself ends by the signal.
+  // If its command ends with 0, npm itself is ended by the signal.
   /** @type {Promise<number | null>} */
   const ended = new Promise((resolve) => {
     child.once("close", (code, signal) => {

@@ -131,7 +131,7 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
       signal,
       report: ({ phase, step, tokens: done, training }) => {
         const seconds = ((performance.now() - begun) / 1000).toFixed(0);
-        const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats a token`;
+        const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats per token`;
         notice(`${phase}: step ${step}, ${done} tokens${learnt}, ${seconds} s`);
       },
     },

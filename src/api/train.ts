@@ -274,7 +274,7 @@ const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
 const shortBookshop = { cases: "cancel/plain,cancel/shipped,cancel/delivered" };
 
 /**
- * Defaults for a real model: few groups a step, because each costs a minute on two cores; the
+ * Defaults for a real model: few groups per step, because each costs a minute on two cores; the
  * learning rate with which rank 16 learnt fastest; a checkpoint at every step, which holds only the
  * adapter.
  */

@@ -355,7 +355,7 @@ async function trainer(checks, { url, overlay, file }) {
 
 /**
  * Follows a run that is being written, until its process is killed: the open page shows new data,
- * requests nothing twice and no other server.
+ * requests nothing twice and contacts no other server.
  *
  * @param {Checks} checks @param {string} url @param {() => Promise<void>} kill
  */

@@ -91,7 +91,7 @@ function summaryView(evaluation: Evaluation, view: View): string[] {
     "",
     ...taskTable(evaluation, view),
     ...countsTable("tool errors", evaluation.toolErrors, view),
-    ...countsTable("why failures are attributed as they are", evaluation.faultRules, view),
+    ...countsTable("reasons for the attribution of failures", evaluation.faultRules, view),
   ];
 }
 
