@@ -152,7 +152,7 @@ export async function verifyEnvironments({ full = false } = {}) {
         await policy.close();
       }
     }
-    await report.check("the bookshop on a server of ours, played by openenv-core's Python clients", () => {
+    await report.check("the bookshop on our own server, played by openenv-core's Python clients", () => {
       const client = (/** @type {readonly string[]} */ ...given) => runClient(python, given, { cwd: here, home });
       return playWithPythonClients(client, [boxesPort, guessPort]);
     });

@@ -195,7 +195,7 @@ describe("evaluate() with a program and a model behind an API", { timeout: 60_00
   });
 });
 
-describe("evaluate() with a program that calls no model of ours", { timeout: 60_000 }, () => {
+describe("evaluate() with a program that calls none of our models", { timeout: 60_000 }, () => {
   test("shows its task, its output, how it ended and its reward", async () => {
     const long = "x".repeat(9000);
     const options = await shared(

@@ -41,7 +41,7 @@ describe("readListen()", () => {
   });
 });
 
-it("port is where a server of ours listens, whatever engine a policy has", async () => {
+it("port is where our server listens, whatever engine a policy has", async () => {
   const cwd = await mkdtemp(join(tmpdir(), "listen-"));
   const env = await serveEnvironment({ env: "bookshop", port: 0, host: "localhost" });
   const service = await serve({ env: "bookshop", port: 0, out: "service", cwd });

@@ -45,8 +45,8 @@ export type PreparedRollout = {
   /** Name for people, such as "engine sglang". */
   readonly policyTitle: string;
   /**
-   * Answers the calls of outside programs in place of an engine; `null` if an engine does, or no
-   * model of ours.
+   * Answers the calls of outside programs in place of an engine; `null` if an engine does, or if
+   * none of our models is called.
    */
   readonly apiModel: ApiModel | null;
   /** Name in run.json of the evaluated model behind an API; `null` if there is none. */

@@ -33,7 +33,7 @@ describe("--engine llama-cpp", () => {
     expect(code).toBe(2);
   });
 
-  /** A model of ours as a file, beside which nothing is needed. */
+  /** One of our models as a file, which needs no other file. */
   const withModel = async () => {
     const cli = await createTestCli();
     await cli.run("export-model", "bookshop-nano", "--to", "nano.gguf");

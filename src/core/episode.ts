@@ -168,8 +168,8 @@ export type Episode = {
   readonly trajectory: Trajectory;
   /**
    * The history policy of `Renderer`, named in every sample. "no-tokens": an API model was the
-   * agent, or a program that calls no model of ours, so the trajectory is empty and nothing can be
-   * trained.
+   * agent, or a program that calls none of our models, so the trajectory is empty and nothing can
+   * be trained.
    */
   readonly historyPolicy: Sample["historyPolicy"] | "no-tokens";
   readonly events: readonly EpisodeEvent[];

@@ -107,7 +107,7 @@ export async function verifyNewestOpenEnv(report) {
       if (found === undefined) throw new Error("doctor environment does not say so");
       return `16 failed with remote-unrewarded, 16 completed with ?unrewarded=zero; doctor environment: ${found.check}`;
     });
-    await report.check(`the bookshop on a server of ours, played by ${title}'s Python clients`, () => {
+    await report.check(`the bookshop on our own server, played by ${title}'s Python clients`, () => {
       const client = (/** @type {readonly string[]} */ ...given) => runClient(python, given, { cwd: here, home });
       return playWithPythonClients(client, [boxesPort, guessPort]);
     });

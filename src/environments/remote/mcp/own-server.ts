@@ -74,7 +74,7 @@ function readResult(name: string, value: unknown): ToolResult {
   const [first] = Array.isArray(content) ? (content as readonly unknown[]) : [];
   const text = asRecord(first)?.["text"];
   if (extra === null || typeof text !== "string" || typeof isError !== "boolean") {
-    throw remoteFault("remote-invalid", `Cannot read the result of "${name}": it is not what a server of ours sends.`);
+    throw remoteFault("remote-invalid", `Cannot read the result of "${name}": it is not what our own server sends.`);
   }
   const { endsEpisode, info, reward } = extra;
   return {

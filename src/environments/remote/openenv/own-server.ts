@@ -22,7 +22,7 @@ import {
 import { ask, connectTo, farewell, faultOfFrame, type Place, type StepAnswer, steps } from "./frames.ts";
 import { wellFormed } from "../../../lib/visible-text.ts";
 
-const where = "what a server of ours says";
+const where = "what our own server sends";
 
 /** The server's tasks; `null` if it is not an `env-server`. */
 export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string, string>>): Promise<OwnTasks | null> {
