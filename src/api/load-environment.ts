@@ -161,7 +161,7 @@ function checkTools(source: EnvironmentSource): void {
   if (warning !== undefined) throw new TypeError(warning);
 }
 
-/** Most modules that are searched, the named one included. */
+/** Maximum number of modules that are searched, including the named one. */
 const mostModules = 200;
 
 /**

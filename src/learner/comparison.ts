@@ -38,7 +38,9 @@ export type EvaluationOptions = {
   readonly onEpisode?: (finished: number) => void;
 };
 
-/** Most concurrent episodes: enough to fill every thread, few enough to hold in memory. */
+/**
+ * Maximum number of concurrent episodes: enough to fill every thread, few enough to hold in memory.
+ */
 const concurrency = 128;
 
 /**

@@ -16,7 +16,7 @@ export type ViewerParts = {
   readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
 };
 
-/** Most rows and tasks of one answer. */
+/** Maximum number of rows or tasks in one answer. */
 const mostRows = 1000;
 
 export type Answer = { readonly status: number; readonly body: string | Buffer };
