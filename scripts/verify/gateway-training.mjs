@@ -59,7 +59,7 @@ const flags = {
 };
 
 /**
- * @param {{ full: boolean, model: string }} options `full`: the built-in loop with its own answers to format errors, too.
+ * @param {{ full: boolean, model: string }} options `full`: also the built-in loop with its own answers to format errors.
  * @returns {Promise<number>} An exit code.
  */
 export async function verifyGatewayTraining({ full, model }) {

@@ -72,7 +72,7 @@ const leastCalls = 3;
 const mostTasks = 4;
 
 /**
- * @param {{ full: boolean }} options `full`: coding programs, too.
+ * @param {{ full: boolean }} options `full`: coding programs as well.
  * @returns {Promise<number>} An exit code.
  */
 export async function verifyGateway({ full }) {

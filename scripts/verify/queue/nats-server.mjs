@@ -69,7 +69,7 @@ function cannotInstall(version, { error, stderr }) {
  * @property {() => number} pid
  * @property {() => Promise<void>} kill
  * @property {() => Promise<void>} start
- * @property {() => Promise<void>} wipe Kills it, too, if it runs.
+ * @property {() => Promise<void>} wipe Also kills it if it runs.
  * @property {() => { user: number, system: number }} cpu Microseconds since it was started last.
  * @property {() => Promise<Record<string, unknown>>} memory The server's report on its JetStream: streams, bytes, messages.
  */

@@ -342,7 +342,7 @@ class NatsQueue implements JobQueue {
 
   /**
    * Removes a job. If that fails, the job is run, and its receipt is not counted. Not by subject,
-   * because NATS 2.9 would skip other jobs, too.
+   * because NATS 2.9 would also skip other jobs.
    */
   async #withdraw(subject: string): Promise<void> {
     const seq = this.#open.get(subject);

@@ -47,7 +47,7 @@ export interface JetStreamManager {
     update(name: string, configuration: object): Promise<StreamInfo>;
     info(name: string, options?: { readonly subjects_filter: string }): Promise<StreamInfo>;
     purge(name: string, options?: { readonly filter: string }): Promise<unknown>;
-    /** Deletes a message. `erase`: true to overwrite its bytes, too. */
+    /** Deletes a message. `erase`: true to overwrite its bytes as well. */
     deleteMessage(name: string, seq: number, erase: boolean): Promise<boolean>;
     getMessage(name: string, query: { readonly last_by_subj: string }): Promise<{ readonly data: Uint8Array } | null>;
   };
