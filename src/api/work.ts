@@ -110,7 +110,10 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   options.signal?.addEventListener("abort", end, { once: true });
   let graceTimer: NodeJS.Timeout | undefined;
   const startGrace = (): void => {
-    graceTimer = setTimeout(() => stop.abort(new Error("The time to finish has run out.")), milliseconds(settings.grace));
+    graceTimer = setTimeout(
+      () => stop.abort(new Error("The time to finish has run out.")),
+      milliseconds(settings.grace),
+    );
   };
   if (options.drain?.aborted === true) startGrace();
   options.drain?.addEventListener("abort", startGrace, { once: true });

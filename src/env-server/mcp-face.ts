@@ -310,7 +310,8 @@ export class McpFace {
   async #open(extension: Readonly<Record<string, unknown>> | null, query: URLSearchParams): Promise<HostedEpisode> {
     const task = extension === null ? query.get("task") : (extension["task"] ?? null);
     const seed = Number(extension === null ? (query.get("seed") ?? 0) : (extension["seed"] ?? 0));
-    if (!Number.isSafeInteger(seed) || seed < 0) throw new HostRequestError("The seed is not a whole number of at least 0.");
+    if (!Number.isSafeInteger(seed) || seed < 0)
+      throw new HostRequestError("The seed is not a whole number of at least 0.");
     if (task !== null && typeof task !== "string") throw new HostRequestError("The task is not a string.");
     return this.#host.open({ task, seed, hasUser: extension === null });
   }

@@ -183,7 +183,8 @@ function readDatabase(spec: DatabaseSpec, file: string, content: string): Shared
 
 function readTools(file: string, content: string): Tool[] {
   const list = parseFile(file, content);
-  if (!Array.isArray(list) || !list.every((item) => item instanceof Map)) throw broken(file, "it is not a list of tools");
+  if (!Array.isArray(list) || !list.every((item) => item instanceof Map))
+    throw broken(file, "it is not a list of tools");
   try {
     return list.map(toolFromDefinition);
   } catch (error) {

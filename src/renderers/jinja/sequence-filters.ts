@@ -188,7 +188,8 @@ const dictSort: BoundFilter = (value, caseSensitive = false, by = null, reverse 
   if (side !== "key" && side !== "value")
     throw new PythonError("FilterArgumentError", "dictsort sorts by key or value");
   if (value instanceof Undefined) throw value.error;
-  if (!(value instanceof PythonDict)) throw new PythonError("AttributeError", `a ${pythonTypeName(value)} is not a dict`);
+  if (!(value instanceof PythonDict))
+    throw new PythonError("AttributeError", `a ${pythonTypeName(value)} is not a dict`);
   const key = comparedBy(side === "key" ? 0 : 1, caseSensitive);
   return PythonList.of(sortBy(pairsOf(value), key, isTruthy(reverse)));
 };
