@@ -148,7 +148,7 @@ describe("RunFolder", () => {
     ]);
     expect([hits[0]?.before, hits[1]?.after]).toEqual(["x".repeat(60), "y"]);
     expect(await all(reader.search("nowhere"))).toEqual([]);
-    await expect(all(reader.search(""))).rejects.toThrow("Cannot search for an empty text");
+    await expect(all(reader.search(""))).rejects.toThrow("Cannot search for an empty string");
   });
 
   it("gives what was written since, also across the death of the writer and its successor", async () => {
