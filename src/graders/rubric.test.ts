@@ -94,7 +94,7 @@ describe("rubricGrader()", () => {
   });
 
   it.each([
-    ["out of scale", verdict(6, 5), 'the score of "solved" is 6, a number from 1 to 5'],
+    ["out of scale", verdict(6, 5), 'the score of "solved" is 6, expected a number from 1 to 5'],
     ["a string", verdict("5", 5), 'the score of "solved" is "5"'],
     ["not a number", verdict(null, 5), 'the score of "solved" is null'],
     ["a criterion missing", JSON.stringify({ solved: { score: 1 } }), 'no score of "polite"'],
