@@ -184,7 +184,7 @@ function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] |
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
   const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
-  // In an episode that is trained, every aborted turn is an attempt that was sampled again.
+  // Every aborted turn of a trained episode is an attempt that was sampled again.
   return ({ index }) =>
     restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null));
 }

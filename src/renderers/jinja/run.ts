@@ -66,7 +66,7 @@ export function read<T extends PythonValue | undefined>(value: T): T {
   return value;
 }
 
-/** What follows a statement: the next statement, or a jump of the enclosing loop. */
+/** Continuation after a statement: the next statement, or a jump of the enclosing loop. */
 export type Signal = "next" | "break" | "continue";
 
 export type Evaluate = (frame: Frame) => PythonValue;
