@@ -1,4 +1,4 @@
-// `npm run bar`: the promises of the learner, measured on tasks that nothing was tuned on. Trains
+// `npm run bar`: measures the learner's claims on tasks that nothing was tuned on. Trains
 // with the defaults on several seeds (reading only train and validation tasks), then runs the first
 // model and each trained one on the test split, at temperature 1 and greedily, and prints every
 // gain by kind and by case with its interval by task. Each read of the test split and its result is
@@ -189,7 +189,7 @@ function verdicts() {
   return isMet;
 }
 
-/** Reports every error that can be detected before anything is run or read. */
+/** Reports errors that can be detected before anything is run or read. */
 async function checkArguments() {
   const unknown = masks.find((mask) => !knownMasks.includes(mask));
   if (unknown !== undefined)

@@ -94,18 +94,18 @@ console.log(
 );
 console.log(`  resident memory       ${megabytes} MB`);
 console.log(
-  `256 episodes, engine and user at once: ${rate(saturated).toFixed(0)} turns a second, ${perTurn(saturated).toFixed(0)} us of CPU each`,
+  `256 episodes, engine and user at once: ${rate(saturated).toFixed(0)} turns per second, ${perTurn(saturated).toFixed(0)} us of CPU each`,
 );
 reportRows(
   {
     what: `${concurrency.toLocaleString("en")} episodes at once, engine 4 s, user 2 s: event-loop lag`,
-    figure: `p50 ${waiting.lag.p50.toFixed(1)} ms, p99 ${waiting.lag.p99.toFixed(1)} ms; ${rate(waiting).toFixed(0)} turns a second, ${perTurn(waiting).toFixed(0)} us of CPU each (${busy} % of a core); ${megabytes} MB resident`,
+    figure: `p50 ${waiting.lag.p50.toFixed(1)} ms, p99 ${waiting.lag.p99.toFixed(1)} ms; ${rate(waiting).toFixed(0)} turns per second, ${perTurn(waiting).toFixed(0)} us of CPU each (${busy} % of a core); ${megabytes} MB resident`,
     target: "p99 under 50 ms",
     isMet: waiting.lag.p99 < 50,
   },
   {
     what: "most turns per second: 256 episodes, engine and user at once",
-    figure: `${rate(saturated).toFixed(0)} turns a second, ${perTurn(saturated).toFixed(0)} us of CPU each (${(1e6 / perTurn(saturated)).toFixed(0)} turns per CPU-second)`,
+    figure: `${rate(saturated).toFixed(0)} turns per second, ${perTurn(saturated).toFixed(0)} us of CPU each (${(1e6 / perTurn(saturated)).toFixed(0)} turns per CPU-second)`,
     target: null,
     isMet: null,
   },

@@ -1,8 +1,8 @@
 // Cost of a call to a remote environment compared with one in this process, and time saved by
-// waiting processes. The bookshop's `look_up` in process, over an env-server of ours in another
-// process, and a server's smallest tool over standard input and output; then the opening of
-// episodes whose server is a process, each with its own, with none waiting and with four.
-// Run: npm run bench -- environments [rounds]
+// waiting processes. The bookshop's `look_up` in process, over our env-server in another process,
+// and a server's smallest tool over standard input and output; then the opening of episodes whose
+// server is a process, each with its own, with none waiting and with four. Run: npm run bench --
+// environments [rounds]
 
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -4,8 +4,8 @@
 // separately, because reading the history again must not make later calls more expensive. Then one
 // streamed call at a time, in front of a server that sends tokens as they are sampled: the delay of
 // its first token compared with the server itself.
-// Run: npm run bench -- gateway [rounds] [peer]; "peer" installs rllm-model-gateway from PyPI below
-// build/ and measures it, too.
+// Run: npm run bench -- gateway [rounds] [peer]; "peer" also installs rllm-model-gateway from PyPI
+// below build/ and measures it.
 
 import { fork, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -18,7 +18,7 @@ import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
 const [modelPath, rounds = "5", part = "all"] = process.argv.slice(2);
 if (modelPath === undefined) {
-  process.stderr.write("Cannot run the benchmark: no model is named; give the path of a GGUF file.\n");
+  process.stderr.write("Cannot run the benchmark: no model is named; pass the path of a GGUF file.\n");
   process.exit(2);
 }
 const library = await loadLlamaLibrary();
@@ -29,7 +29,7 @@ if (part === "all" || part === "tokens") await measureTokens();
 if (part === "all" || part === "logprobs") await measureLogprobs();
 if (part === "all" || part === "prompts") await measurePrompts();
 
-/** Both sample after the same prompt, one after the other in each round, with one thread. */
+/** Both sample after the same prompt, in turn within each round, with one thread. */
 async function measureTokens() {
   const { tokenizer } = await loadModelFolder(modelPath);
   const ask = "Tell a story about a bookshop, and then list its books as JSON.";
@@ -133,7 +133,7 @@ function watched(sums, temperature) {
   };
 }
 
-/** A small model of ours plays groups of 8: what is counted does not depend on the model. */
+/** One of our small models runs groups of 8: the counts do not depend on the model. */
 async function measurePrompts() {
   const folder = await mkdtemp(join(tmpdir(), "bench-llama-"));
   try {

@@ -1,9 +1,9 @@
 // `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and
 // two threads, and its greedy pass rate on held-out tasks must rise by more than chance explains.
-// The control runs beside it: with reversed rewards and everything else as it is, the greedy pass
-// rate must fall by more than chance explains, so what the model learns is what its rewards say. Each
-// is a process of its own, so that one computes while the other waits for its threads; three minutes
-// on two cores.
+// A control runs beside it: with reversed rewards and everything else unchanged, the greedy pass
+// rate must fall by more than chance explains, so what the model learns is what its rewards say.
+// Each is a separate process, so that one computes while the other waits for its threads; three
+// minutes on two cores.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -63,7 +63,7 @@ async function train(model, sabotage) {
 
 /** Runs both at once, and compares them. */
 async function verify(chosen) {
-  // Set up here, before both of them would do it.
+  // The clone is set up here, once, before both processes would do it.
   await setUp();
   const { shippedCheckpoint } = await import("../dist/learner/model/index.js");
   const model = chosen ?? shippedCheckpoint("bookshop-nano");

@@ -21,7 +21,7 @@ const comparesAuto = first === "auto";
 const most = Number(first);
 const queue = second?.includes("://") ? second : null;
 const groupSize = Number((queue === null ? second : third) ?? 20);
-/** Pairs of `auto`. */
+/** Number of pairs of runs, with and without `auto`. */
 const pairs = 3;
 const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 /** Clock ticks per second in /proc/<pid>/stat. */

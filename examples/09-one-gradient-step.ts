@@ -78,7 +78,7 @@ const sequences = policySequences(rows);
 const outcome = await trainer.accumulate(sequences);
 const agreement = logprobAgreement(sequences, outcome.sequences);
 console.log(
-  `\n4. Loss ${outcome.loss.toFixed(4)} over ${outcome.targets} tokens, entropy ${outcome.entropy.toFixed(3)} nats a token`,
+  `\n4. Loss ${outcome.loss.toFixed(4)} over ${outcome.targets} tokens, entropy ${outcome.entropy.toFixed(3)} nats per token`,
 );
 console.log(
   `   logprobs of sampling and training differ by ${agreement.mean.toExponential(1)}, at most ${agreement.largest.toExponential(1)}`,

@@ -21,7 +21,7 @@ service = httpx.Client(base_url=options.url, headers={"authorization": f"Bearer 
 
 
 def ask(method: str, path: str, body: dict | None = None, key: str | None = None) -> dict:
-    """Every request may be sent again, and does what it does once: so it is sent until the service is there and has room."""
+    """Every request is idempotent, so it is repeated until the service is reachable and has capacity."""
     headers = {} if key is None else {"idempotency-key": key}
     while True:
         try:
@@ -35,7 +35,7 @@ def ask(method: str, path: str, body: dict | None = None, key: str | None = None
 
 
 def batch(number: int) -> list[dict]:
-    """The same number is the same batch, whatever was killed since: here, there, or both."""
+    """The same number returns the same batch, even if the trainer, the service or both were killed in between."""
     while True:
         answer = ask("POST", f"/v1/producers/{producer}/batches/{number}", {"wait_seconds": 60})
         if answer["status"] != "waiting":
@@ -43,7 +43,7 @@ def batch(number: int) -> list[dict]:
 
 
 def reward_of(row: dict) -> float:
-    """That of the episode, less a penalty for each rule of the shop that it broke."""
+    """The reward of the episode, minus a penalty for each rule of the shop that it broke."""
     return row["reward"] - 0.1 * row["metadata"]["metrics"].get("ruleViolations", 0)
 
 
@@ -54,12 +54,12 @@ ask("POST", "/v1/continue")
 for step in range(options.step, 4):
     for group in batch(step):
         rows = ask("GET", f"/v1/groups/{group['id']}/samples?format=slime")["samples"]
-        # What failed has no reward. An episode may have several rows, and counts once.
+        # Failed episodes have no reward. An episode may have several rows, and counts once.
         rewards = {row["rollout_id"]: reward_of(row) for row in rows if row["reward"] is not None}
         mean, spread = statistics.fmean(rewards.values()), statistics.pstdev(rewards.values()) + 1e-6
         advantages = [(reward - mean) / spread for reward in rewards.values()]
         print(f"step {step} group {group['id']} staleness {group['staleness']} advantages", *(f"{a:+.2f}" for a in advantages))
-        # Your loss here, as in your-own-trainer.py. Meanwhile the service runs what the next steps train.
+        # Your loss goes here, as in your-own-trainer.py. Meanwhile the service runs the episodes of the next steps.
     ask("POST", "/v1/pause")  # no engine call begins: change the weights here, and save a checkpoint of step + 1
     ask("POST", "/v1/weights", {"version": step + 1, "training": options.training})
     ask("POST", "/v1/continue")

@@ -80,8 +80,8 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
                                              (--write: of templates, families, response-templates and tokenizers too; of verifiers: its files become golden ones)
   --newest                                   of servers, trainers and tokenizers: the newest version on PyPI in place of the pinned one
-  --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
-                                             of gateway-training: beside the built-in loop as it is by default, too;
+  --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs as well; of environments: 50 kills;
+                                             of gateway-training: also the built-in loop with its defaults;
                                              of queue: 100,000 leases for ten minutes, 1,000 kills
   --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
                                              of parsers: 100 random texts a name; of response-templates: 60 answers each;

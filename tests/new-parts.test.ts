@@ -227,7 +227,7 @@ export function echoUser(lines: number): UserSource {
   },
   {
     file: "src/users/on-demand.ts",
-    before: "/** Options with which a user",
+    before: "/** Options for creating the user",
     text: 'import { echoOptions } from "./echo-user.ts";\n\n',
   },
   {

@@ -124,7 +124,7 @@ describe("eval --from a file of τ²-bench simulations", () => {
     const twice = await cli.run("eval", "--from", "retail.json", "./retail.json");
     expect(twice).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("and its trials would count twice") as string,
+      stderr: expect.stringContaining("whose trials would count twice") as string,
     });
     const labels = await cli.run("eval", "--from", "retail.json", "more.json", "--labels", "labels.json");
     expect(labels.stderr).toContain("Cannot use --labels with several results");

@@ -105,7 +105,7 @@ describe("an episode of τ²-bench with assertions in words", () => {
       failure: {
         boundary: "grader",
         code: "no-judge",
-        message: expect.stringContaining("give --judge-model") as string,
+        message: expect.stringContaining("pass --judge-model") as string,
       },
     });
     const { http, judge } = judgeOf(says("never read"));
@@ -113,7 +113,7 @@ describe("an episode of τ²-bench with assertions in words", () => {
     expect(http.requests).toEqual([]);
   });
 
-  test("asks once more when an answer is no verdict, and fails at the grader when the next is none either", async () => {
+  test("asks once more when an answer is not a verdict, and fails at the grader when the next is none either", async () => {
     const second = judgeOf(says("They were nice."), says(verdicts(true, true)));
     const graded = await play(second.judge);
     expect(graded).toMatchObject({ outcome: "completed", reward: 1 });

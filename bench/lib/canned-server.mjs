@@ -72,7 +72,10 @@ function keyOf(body) {
   return match === null ? "" : `${episodeOf(match[1])}:${Number(match[2])}`;
 }
 
-/** The episode whose ids have this key: keys are added, one more episode of every task at a time, until it is found. */
+/**
+ * Finds the episode with this key: keys are added for one more episode of every task at a time
+ * until it is found.
+ */
 function episodeOf(key) {
   for (; !episodes.has(key) && places < mostEpisodes; places++) {
     for (const task of tasks) addEpisode(`${task}#${places}`);

@@ -1,5 +1,5 @@
-// A training like that of `train`, from a script: options by their names, the wrong masks of the
-// controls, and the findings of the run as its result.
+// Runs a training like that of `train` from a script: options by name, wrong masks for controls,
+// and the results of the run as its return value.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -52,7 +52,7 @@ export async function startPythonLoop(executable, script) {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const answer = async () => {
     const { value, done } = await lines.next();
-    if (done) throw new Error("Cannot go on: the Python stand-in has ended; see its message above.");
+    if (done) throw new Error("Cannot continue: the Python stand-in has ended; see its message above.");
     return JSON.parse(value);
   };
   await answer();

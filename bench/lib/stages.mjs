@@ -1,6 +1,6 @@
 // Cost of each stage of a turn in the process, without a server: the same episodes against an
 // engine with prepared results, in CPU time of the process; reading that clock adds about a
-// microsecond to each of the single calls.
+// microsecond to each call.
 
 import { join } from "node:path";
 

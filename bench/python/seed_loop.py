@@ -1,11 +1,11 @@
-"""The loop that a Python trainer has today, as a program to measure: a stand-in of our own, written from the described behaviour.
+"""The loop of a typical Python trainer, as a program to measure: our own stand-in, written from the described behaviour.
 
-Every turn renders the whole conversation with the model's chat template and sends it as text; every message that is added is
-found by rendering the conversation with and without it and encoding the difference. Environment and user answer at once from
-the script, which favours Python: the reference environment needs 0.27 s of CPU an episode.
+Every turn renders the whole conversation with the model's chat template and sends it as text; the tokens of every added message
+are found by rendering the conversation with and without it and encoding the difference. Environment and user answer at once
+from the script, which favours Python: the reference environment needs 0.27 s of CPU per episode.
 
 Usage: seed_loop.py SCRIPT.json, where SCRIPT is {model, url, wiki, tools, concurrency, episodes: [{key, first, steps: [{observation, done}]}]}.
-Each line on standard input plays all episodes once; the answer is a line {"turns", "cpuUs", "trained"}.
+Each line on standard input runs all episodes once; the answer is a line {"turns", "cpuUs", "trained"}.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Seed:
         mask = []
         turns = 0
         for step in episode["steps"]:
-            # The request id tells the server which reply is wanted.
+            # The request id tells the server which reply to send.
             request = {
                 "text": self.prompt(messages),
                 "sampling_params": {"temperature": 1.0, "max_new_tokens": 512},

@@ -1,4 +1,4 @@
-"""A client in front of no service: its requests are answered in turn, without a socket."""
+"""A client without a service: its requests get prepared answers in order, without a socket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from trainable_agents.client import Client
 
 
 def answering(*answers: httpx.Response | Exception, patience: float | None = 2.0) -> tuple[Client, list[httpx.Request]]:
-    """A client whose requests are answered in turn, and those requests."""
+    """A client whose requests get prepared answers in order, and the recorded requests."""
     requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,5 @@
-"""What the tests share: the rows that scripts/verify/export-fixtures.mjs wrote, and the samples they were made of."""
+"""Fixtures that the tests share: the rows that scripts/verify/export-fixtures.mjs wrote, and the samples they were made
+from."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ FORMATS = ("slime", "verl", "atropos", "verifiers", "tinker", "trl", "sft", "sft
 
 
 def samples() -> list[dict[str, Any]]:
-    """In the order of their groups, episodes and branches."""
+    """The samples, ordered by group, episode and branch."""
     return json.loads((FOLDER / "samples.json").read_text(encoding="utf-8"))
 
 

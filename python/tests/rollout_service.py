@@ -1,4 +1,4 @@
-"""The real service for tests: `trainable-agents serve` on this machine, the bookshop played by its scripted expert."""
+"""The real service for tests: `trainable-agents serve` on this machine, with the bookshop and its scripted expert."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MAIN = ROOT / "dist" / "cli" / "main.js"
 
 
 class RolloutService:
-    """Started when made. `kill` ends it as the system would; `start` goes on in the same folder at the same port."""
+    """A service that starts when it is created. `kill` ends it as the system would; `start` resumes it in the same folder on
+    the same port."""
 
     def __init__(self, *flags: str, token: str | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="service-")
@@ -53,7 +54,7 @@ class RolloutService:
         self._folder.cleanup()
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """What a file of its folder holds; a line that is being written is left out."""
+        """The records in a file of its folder, without a line that is still being written."""
         path = self.out / name
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         return [json.loads(line) for line in text.split("\n")[:-1]]

@@ -1,4 +1,4 @@
-"""slime's side of the tests: its arguments, a data source, the engines that are not there, and filters by their path."""
+"""slime's side of the tests: its arguments, a data source, stand-ins for engines, and filters named by path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ sglang_rollout.abort_servers_until_idle = _abort
 
 
 def arguments(url: str, **changed: Any) -> argparse.Namespace:
-    """As slime's own parser leaves them. The engine is the service's: there is no router here."""
+    """Arguments as slime's own parser returns them. The engine is the service's, because there is no router here."""
     values: dict[str, Any] = {
         "trainable_agents_url": url,
         "trainable_agents_engine": "service",
@@ -83,7 +83,7 @@ PARAMS: dict[str, Any] = {
     "no_stop_trim": True,
     "spaces_between_special_tokens": False,
 }
-"""What slime hands to `generate`."""
+"""A sample as slime passes it to `generate`."""
 
 
 def make_sample(task: Any, index: int = 0, **changed: Any) -> Any:
@@ -91,7 +91,7 @@ def make_sample(task: Any, index: int = 0, **changed: Any) -> Any:
 
 
 class DataSource:
-    """Tasks in turn, after what was given back."""
+    """A data source that yields returned samples first, then tasks in order."""
 
     def __init__(self, args: Any, tasks: int = 16) -> None:
         self.args = args
@@ -117,7 +117,7 @@ class DataSource:
 
 
 def evaluation_set(args: Any, samples: list[Any]) -> None:
-    """What `generate_rollout(evaluation=True)` plays, under the name "dev"."""
+    """The data set that `generate_rollout(evaluation=True)` runs, under the name "dev"."""
     if SLIME_REPO is None:
         sglang_rollout.EVAL_SAMPLES[:] = samples
         return
@@ -141,7 +141,7 @@ def evaluation_set(args: Any, samples: list[Any]) -> None:
 
 
 def keep_even_groups(args: Any, samples: list[Any], **_: Any) -> Any:
-    """A dynamic filter: one reward for each episode, and every second group."""
+    """A dynamic filter that expects one reward per episode and keeps every second group."""
     from slime.rollout.filter_hub.base_types import DynamicFilterOutput
 
     assert [type(sample.get_reward_value(args)) for sample in samples] == [float] * args.n_samples_per_prompt

@@ -1,4 +1,4 @@
-"""The client by itself, the command that prepares data, the example trainer, the script and the page that show them."""
+"""Tests of the client, the command that prepares data, the example trainer, and the script and the page that show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`load_weights` against the real service, with a front in the engine's place."""
+"""Tests of `load_weights` against the real service, with a protocol front as the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as data tools read them: the same rows from both kinds, with lists of the right numbers."""
+"""Tests that data tools read the same rows from both kinds of files, with lists of the right number types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOKEN_COLUMNS = {
 
 
 def single(value: float) -> float:
-    """Lists of logprobs are 32 bits wide; JSON has no such thing."""
+    """Lists of logprobs have 32-bit floats, a type that JSON lacks."""
     return float(pandas.Series([value], dtype="float32").iloc[0])
 
 

@@ -1,4 +1,5 @@
-"""The producer from Python: batches that are asked for until they are there, against answers in turn and the real service."""
+"""Tests of the producer from Python: batch requests repeated until the batch is ready, with prepared answers and with the real
+service."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ class Asking(unittest.IsolatedAsyncioTestCase):
 
 
 class Rows(unittest.IsolatedAsyncioTestCase):
-    """Of many groups: `at_once` requests at most, in the order of the groups."""
+    """Rows of many groups: at most `at_once` concurrent requests, in the order of the groups."""
 
     async def asyncSetUp(self) -> None:
         self.ids = [f"g{place}" for place in range(40)]
@@ -78,7 +79,7 @@ class Rows(unittest.IsolatedAsyncioTestCase):
         self.open += 1
         self.most = max(self.most, self.open)
         try:
-            # The later a group comes, the earlier it is answered.
+            # Later groups are answered earlier.
             for _ in range(200 - 5 * self.ids.index(id)):
                 await asyncio.sleep(0)
             if id == self.fails:
@@ -113,7 +114,7 @@ class Rows(unittest.IsolatedAsyncioTestCase):
 
 
 class WithService(unittest.IsolatedAsyncioTestCase):
-    """Versions have names of their own in each test: every producer of the service hears of them."""
+    """Each test uses its own version names, because every producer of the service receives them."""
 
     service: RolloutService
 
@@ -131,7 +132,8 @@ class WithService(unittest.IsolatedAsyncioTestCase):
         self.addAsyncCleanup(self.client.aclose)
 
     def check(self, taken: TakenBatch, *, groups: int, samples: int) -> set[str]:
-        """That it is whole: every group with its episodes, every episode with its row. The ids of its groups."""
+        """Checks that the batch is complete: every group has its episodes, and every episode its row. Returns the ids of its
+        groups."""
         self.assertEqual((taken["status"], len(taken["groups"])), ("ready", groups))
         for group in taken["groups"]:
             self.assertLessEqual(group["staleness"], 1)

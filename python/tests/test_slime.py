@@ -1,4 +1,5 @@
-"""`trainable_agents.slime` as slime calls it, against the real service. With SLIME_REPO slime's own modules do the calling."""
+"""Tests of `trainable_agents.slime`, called as slime calls it, against the real service. With SLIME_REPO, slime's own modules
+make the calls."""
 
 from __future__ import annotations
 
@@ -165,7 +166,7 @@ class Slime(SlimeTest):
     async def test_partial_rollouts_hold_the_episode_and_go_on_with_it(self) -> None:
         self.args.partial_rollout = True
         state = sglang_rollout.GenerateState(self.args)
-        # What a trainer that was stopped left paused goes on with the first call of the next one.
+        # A service that a stopped trainer left paused resumes with the first call of the next trainer.
         await self.client.pause()
         await generate(self.args, make_sample(4), dict(PARAMS))
         await self.client.pause()
@@ -243,10 +244,10 @@ class Slime(SlimeTest):
 
 
 class Rewards(unittest.TestCase):
-    """What `post_process_rewards` makes of a batch."""
+    """The result of `post_process_rewards` for a batch."""
 
     def batch(self, *episodes: tuple[int, int, float, int], removed: tuple[int, ...] = ()) -> list[Any]:
-        """Samples of (group, episode, reward, how many samples); `removed` are the episodes that failed."""
+        """Samples given as (group, episode, reward, number of samples); `removed` lists the failed episodes."""
         return [
             Sample(group_index=group, index=episode, rollout_id=episode, reward=reward, remove_sample=episode in removed)
             for group, episode, reward, count in episodes
@@ -260,7 +261,7 @@ class Rewards(unittest.TestCase):
 
     def test_an_episode_counts_once_and_its_group_alone(self) -> None:
         args = arguments("")
-        # Two groups of 2; the first episode has three samples, so 6 rows stand where 4 were asked for.
+        # Two groups of 2; the first episode has three samples, so there are 6 rows although 4 were requested.
         samples = self.batch((0, 0, 1.0, 3), (0, 1, 0.0, 1), (1, 2, 1.0, 1), (1, 3, 1.0, 1))
         self.assertEqual(
             self.normalised(args, samples), [0.7071, 0.7071, 0.7071, -0.7071, 0.0, 0.0]
@@ -294,7 +295,7 @@ class Rewards(unittest.TestCase):
 
 
 class Engines(SlimeTest):
-    """A service whose requests name the engine, and an engine that is not there."""
+    """A service whose requests name the engine, and an unreachable engine."""
 
     service: RolloutService
 

@@ -1,4 +1,5 @@
-"""TensorBoard's own reader, its checks of lengths and checksums included, reads what `rollout --metrics tensorboard` writes."""
+"""Tests that TensorBoard's own reader, with its checks of lengths and checksums, reads the output of `rollout --metrics
+tensorboard`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rows as the trainers' own libraries take them: their classes, their server, and where a library needs an accelerator's
-stack to be imported, the classes and checks of its own source."""
+"""Tests that the trainers' own libraries accept our rows: their classes, their server and, if importing a library requires an
+accelerator stack, classes and checks taken from its source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Verl(unittest.TestCase):
             float32=numpy.float32,
             int16=numpy.int16,
         )
-        # Annotations are looked up in the module of a class, so there must be one.
+        # Annotations are resolved in the module of a class, so there must be one.
         module = ModuleType("agent_loop_classes")
         sys.modules[module.__name__] = module
         module.__dict__.update(torch=torch, Any=Any, Optional=Optional, BaseModel=pydantic.BaseModel)
@@ -80,7 +80,8 @@ class Verl(unittest.TestCase):
 
 
 class RoutedExperts(unittest.TestCase):
-    """What slime checks (`validate_rollout_routed_experts_for_replay`, and rows of all tokens but the last), and verl's field."""
+    """The checks of slime (`validate_rollout_routed_experts_for_replay`, and rows of all tokens but the last), and verl's
+    field."""
 
     def test_are_arrays_of_all_tokens_but_the_last(self) -> None:
         for format in ("slime", "verl"):
@@ -168,7 +169,7 @@ class Verifiers(unittest.TestCase):
                     logprobs = [value if one else 0.0 for value, one in zip(branch.logprobs, mask, strict=True)]
                     trained.append((branch.token_ids, mask, logprobs, trace.reward, episode.group.id))
                 self.assertEqual(trace.num_turns, sum(1 for node in trace.nodes if node.sampled))
-                # One for each sampled node: what was earned so far, and the whole of it after the last.
+                # One per sampled node: the reward earned so far, and the total after the last.
                 scores = trace.info["turn_rewards"]
                 self.assertEqual(len(scores), trace.num_turns)
                 self.assertAlmostEqual(scores[-1], trace.reward)
@@ -195,14 +196,15 @@ class Tinker(unittest.TestCase):
                 self.assertEqual(inputs["target_tokens"].tolist(), tokens[1:])
                 self.assertEqual(inputs["target_tokens"].dtype, "int64")
                 close(inputs["logprobs"].tolist(), sample["logprobs"][1:])
-                # Four episodes a group, with rewards 0, 1/4, 1/2, 3/4.
+                # Four episodes per group, with rewards 0, 1/4, 1/2, 3/4.
                 advantage = sample["reward"] - 0.375
                 close(inputs["advantages"].tolist(), [advantage * one for one in sample["loss_mask"][1:]])
                 self.assertEqual([int(one) for one in row["mask"]], sample["loss_mask"][1:])
 
 
 class Trl(unittest.TestCase):
-    """Its trainers need torch; what they ask of rows stands in their source, and their data tools do not need it."""
+    """Its trainers require torch, so their requirements on rows are read from their source; their data tools do not require
+    it."""
 
     def test_rollout_has_what_grpo_asks_for(self) -> None:
         source = source_of("trl.trainer.grpo_trainer")

@@ -1,4 +1,4 @@
-"""`trainable_agents.trl` against the real service, with what it uses of a trainer in the trainer's place. TRL itself calls it in
+"""Tests of `trainable_agents.trl` against the real service, with a stand-in for the trainer. TRL itself calls it in
 `npm run verify -- trainers`.
 """
 

@@ -1,5 +1,5 @@
-"""Puts slime where `import slime` finds it: the stand-in, or the checkout that SLIME_REPO names, with what it asks for beside
-(torch, ray, its tokenizers) replaced by empty modules: no test of ours computes with them.
+"""Puts slime where `import slime` finds it: the stand-in, or the checkout that SLIME_REPO names. Its dependencies (torch, ray,
+its tokenizers) are replaced by empty modules, because none of our tests compute with them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SLIME_REPO = os.environ.get("SLIME_REPO") or None
 _ABSENT = ("torch", "ray", "sglang", "sglang_router", "transformers", "tqdm", "pybase64", "numpy")
 _LEARNING_ABSENT = ("sglang", "sglang_router", "megatron", "pybase64")
 _LEARNING_EMPTIED = ("slime.backends.sglang_utils", "slime.rollout.rm_hub")
-"""What stays away where slime computes: torch and ray are there then."""
+"""Modules that are also replaced when slime computes: torch and ray are installed then."""
 _EMPTIED = ("slime.backends", "slime.rollout.rm_hub", "slime.utils.processing_utils", "slime.utils.data")
 
 
 class _Anything:
-    """Whatever is done with it, nothing happens."""
+    """An object on which every operation is a no-op."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         pass
@@ -46,7 +46,7 @@ class _Empty(types.ModuleType):
 
 
 class _Alone(types.ModuleType):
-    """Megatron's groups of processes, where there is one process: the first and last of each."""
+    """Megatron's process groups for a single process, which is the first and last of each."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -76,7 +76,7 @@ def use_slime() -> None:
     if SLIME_REPO is None:
         sys.path.insert(0, str(Path(__file__).parent / "stand_in"))
         return
-    # What is installed is used; the rest would be gigabytes. The other tests of the process keep what they import.
+    # Installed packages are used; the others would take gigabytes. Other tests in the process keep their imported modules.
     finder = _Finder(*_ABSENT, *_EMPTIED)
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, SLIME_REPO)
@@ -92,14 +92,14 @@ def use_slime() -> None:
 
 
 def use_learning_slime() -> None:
-    """The checkout with its conversion and its loss; what serves tokens and what spreads work over GPUs is empty."""
+    """The checkout with its conversion and its loss; modules that serve tokens or distribute work over GPUs are empty."""
     assert SLIME_REPO is not None
     sys.meta_path.insert(0, _Finder(*_LEARNING_ABSENT, *_LEARNING_EMPTIED))
     sys.path.insert(0, SLIME_REPO)
     import megatron.core  # type: ignore[import-not-found]
 
     megatron.core.mpu = sys.modules["megatron.core.mpu"] = _Alone("megatron.core.mpu")
-    # Its __init__ patches megatron, which is not here.
+    # Its __init__ patches megatron, which is not installed.
     package = types.ModuleType("slime.backends.megatron_utils")
     package.__path__ = [str(Path(SLIME_REPO) / "slime" / "backends" / "megatron_utils")]
     sys.modules[package.__name__] = package

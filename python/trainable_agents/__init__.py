@@ -1,1 +1,1 @@
-"""Python side of trainable-agents. Nothing is imported here; each module imports what it needs."""
+"""Python side of trainable-agents. This file imports nothing; each module imports its own dependencies."""

@@ -1,7 +1,7 @@
 """The rollout service from Python, asynchronously. Not tied to a trainer.
 
 A request that is lost on the way, or refused because the service is busy or restarting, is sent again until the client's
-patience ends. What starts an episode carries an idempotency key, so that sending it again never starts a second one.
+patience ends. Requests that start episodes have an idempotency key, so that sending one again never starts a second episode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .wire import ProducerOptions
 
 _MOST_ROWS_AT_ONCE = 16
-"""Requests for rows: a group has megabytes of them, and the service writes one after the other anyway."""
+"""Concurrent requests for rows: a group has megabytes of them, and the service writes one response at a time anyway."""
 
 _T = TypeVar("_T")
 
@@ -32,12 +32,14 @@ _logger = logging.getLogger(__name__)
 
 
 class Client:
-    """One service. Open it with `async with`, or close it with `aclose`; it belongs to the event loop that uses it first.
+    """A client of one service. Open it with `async with`, or close it with `aclose`; it belongs to the event loop that uses it
+    first.
 
-    `url` and `token` default to the environment variables TRAINABLE_AGENTS_URL and TRAINABLE_AGENTS_TOKEN. `patience` is how
-    many seconds a request is repeated for before `ServiceUnreachable` is raised. Default: 600 once the service has answered, and
-    less than 2 where nothing listens at the address. A wait of more than 2 seconds is a warning of the logger
-    "trainable_agents.connection". Proxies of the environment are not used: requests wait for minutes, which proxies cut short.
+    `url` and `token` default to the environment variables TRAINABLE_AGENTS_URL and TRAINABLE_AGENTS_TOKEN. `patience` is the
+    time in seconds for which a request is repeated before `ServiceUnreachable` is raised. Default: 600 once the service has
+    answered, and less than 2 if nothing listens at the address. A wait of more than 2 seconds is reported as a warning of the
+    logger "trainable_agents.connection". Proxies of the environment are not used: requests wait for minutes, and proxies would
+    end them early.
     """
 
     def __init__(
@@ -67,24 +69,24 @@ class Client:
         return cast(Info, await self._ask("GET", "/v1/info"))
 
     async def start_episode(self, task_index: int, *, key: str | None = None, **options: Any) -> Episode:
-        """Starts an episode. `options`: split, seed, sampling_params, engine. Give a `key` to find the episode again with it."""
+        """Starts an episode. `options`: split, seed, sampling_params, engine. Pass a `key` to find the episode again later."""
         body = _body({"task_index": task_index, **options})
         return cast(Episode, await self._ask("POST", "/v1/episodes", body=body, key=key or uuid.uuid4().hex))
 
     async def start_group(self, task_index: int, group_size: int, *, key: str | None = None, **options: Any) -> Group:
-        """Starts `group_size` episodes of one task. The rest is as in `start_episode`."""
+        """Starts `group_size` episodes of one task. Other parameters are those of `start_episode`."""
         body = _body({"task_index": task_index, "group_size": group_size, **options})
         return cast(Group, await self._ask("POST", "/v1/groups", body=body, key=key or uuid.uuid4().hex))
 
     async def episode(self, episode_id: str, *, wait_seconds: float = 0) -> Episode:
-        """As it is now, or after at most `wait_seconds`."""
+        """The current state, returned after at most `wait_seconds` if the end is awaited."""
         return cast(Episode, await self._ask("GET", f"/v1/episodes/{episode_id}", wait_seconds=wait_seconds))
 
     async def group(self, group_id: str, *, wait_seconds: float = 0) -> Group:
         return cast(Group, await self._ask("GET", f"/v1/groups/{group_id}", wait_seconds=wait_seconds))
 
     async def ended_episode(self, episode_id: str) -> Episode:
-        """Waits for its end, however long."""
+        """Waits for its end, without a time limit."""
         while True:
             episode = await self.episode(episode_id, wait_seconds=WAIT_SECONDS)
             if episode["status"] == "ended":
@@ -104,7 +106,7 @@ class Client:
         return cast(Samples, await self._ask("GET", f"/v1/groups/{group_id}/samples", format=format))
 
     async def cancel_episode(self, episode_id: str) -> Episode:
-        """Ends it; one that has ended stays as it is."""
+        """Cancels it; has no effect once it has ended."""
         return cast(Episode, await self._ask("POST", f"/v1/episodes/{episode_id}/cancel"))
 
     async def cancel_group(self, group_id: str) -> Group:
@@ -119,8 +121,8 @@ class Client:
         await self._ask("POST", "/v1/continue")
 
     async def report_weights(self, version: str | int, training: str | None = None) -> None:
-        """Tells the service the version of the trainer's weights, once the engine has them. Producers of that `training` alone
-        count on it; without one, those that name none. A version that no server has is a warning of the logger."""
+        """Reports the version of the trainer's weights to the service, once the engine has them. Only producers of that
+        `training` use it; without one, those that name no training. A version that no server has is logged as a warning."""
         answer = await self._ask("POST", "/v1/weights", body=_body({"version": version, "training": training}))
         if answer.get("warning"):
             _logger.warning(answer["warning"])
@@ -128,23 +130,24 @@ class Client:
     async def start_producer(
         self, group_size: int, batch_groups: int, *, key: str | None = None, **options: Unpack[ProducerOptions]
     ) -> Producer:
-        """Starts a producer of groups of `group_size` episodes for as long as a trainer takes `batch_groups` of them for each of its
-        versions. Give a `key` to find the producer again with it: the same key and options are the same producer, also after
+        """Starts a producer of groups of `group_size` episodes, for a trainer that takes `batch_groups` of them for each of its
+        weight versions. Pass a `key` to find the producer again: the same key and options name the same producer, even after
         the trainer or the service was killed."""
         body = _body({"group_size": group_size, "batch_groups": batch_groups, **options})
         return cast(Producer, await self._ask("POST", "/v1/producers", body=body, key=key or uuid.uuid4().hex))
 
     async def heartbeat(self, producer_id: str) -> Producer:
-        """Says that its trainer is there, as every batch does: for steps that are longer than its lease."""
+        """Renews the trainer's lease, as every batch request does. For training steps that are longer than the lease."""
         return cast(Producer, await self._ask("POST", f"/v1/producers/{producer_id}/heartbeat"))
 
     async def producer(self, producer_id: str) -> Producer:
-        """As it is now. Its `batches` is the number of the next batch."""
+        """The current state; `batches` is the number of the next batch."""
         return cast(Producer, await self._ask("GET", f"/v1/producers/{producer_id}"))
 
     async def batch(self, producer_id: str, number: int, groups: int | None = None) -> Batch:
-        """Waits for batch `number`, however long; they are numbered from 0. Asked for again, it is the same batch, whatever was
-        killed in between. `groups`: how many, if not the producer's `batch_groups`. A producer that ended gives fewer, or none."""
+        """Waits for batch `number`, without a time limit; batches are numbered from 0. A repeated request returns the same
+        batch, even if processes were killed in between. `groups`: the number of groups. Default: the producer's `batch_groups`.
+        A producer that has ended returns fewer, or none."""
         body = _body({"groups": groups, "wait_seconds": WAIT_SECONDS})
         while True:
             batch = cast(Batch, await self._ask("POST", f"/v1/producers/{producer_id}/batches/{number}", body=body))
@@ -152,7 +155,7 @@ class Client:
                 return batch
 
     async def take(self, producer_id: str, number: int, groups: int | None = None, *, format: str = "slime") -> TakenBatch:
-        """As `batch`, with the training rows of each group."""
+        """Same as `batch`, with the training rows of each group."""
         batch = await self.batch(producer_id, number, groups)
         places = asyncio.Semaphore(_MOST_ROWS_AT_ONCE)
 
@@ -165,18 +168,19 @@ class Client:
         return {**batch, "groups": taken}
 
     async def pause_producer(self, producer_id: str) -> Producer:
-        """Starts no further episode of it; those under way go on. What is ready can be taken."""
+        """Starts no further episode of the producer; episodes in flight continue. Finished batches can be taken."""
         return await self._tell(producer_id, "pause")
 
     async def continue_producer(self, producer_id: str) -> Producer:
         return await self._tell(producer_id, "continue")
 
     async def drain_producer(self, producer_id: str) -> Producer:
-        """Begins no further group. Answers at once; the batches that follow give what was begun, the last one says "ended"."""
+        """Begins no further group, and returns at once. The following batches hold the groups already begun; the last one has
+        the status "ended"."""
         return await self._tell(producer_id, "drain")
 
     async def cancel_producer(self, producer_id: str) -> Producer:
-        """Cancels what runs. No further batch is handed over; earlier ones can still be asked for."""
+        """Cancels running episodes. No further batch is handed over; earlier ones can still be requested."""
         return await self._tell(producer_id, "cancel")
 
     async def _tell(self, producer_id: str, what: str) -> Producer:
@@ -188,7 +192,7 @@ def _body(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """All of it at once; where one fails, the others are cancelled."""
+    """Awaits all concurrently; if one fails, the others are cancelled."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)

@@ -1,4 +1,4 @@
-"""Requests to the service, each repeated until it is answered or patience ends. Knows nothing of what is asked."""
+"""Requests to the service, each repeated until it is answered or patience ends. Independent of what is requested."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .errors import ConfigurationError, ServiceUnreachable, refused
 
 DEFAULT_URL = "http://127.0.0.1:8800"
 WAIT_SECONDS = 30.0
-"""How long one request waits at the service before it is answered and sent again."""
+"""Time that one request waits at the service before it is answered and sent again."""
 PATIENCE = 600.0
-"""Seconds for which a request is repeated, once the service has answered; what trainers wait for it from the start."""
+"""Seconds for which a request is repeated, once the service has answered; trainers wait this long from the start."""
 _FIRST_CONTACT = 1.5
-"""Seconds after which it is said that nothing listens at an address."""
+"""Seconds after which an address is reported as one where nothing listens."""
 
 _logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _LONGEST_PAUSE = 10.0
 
 
 class Connection:
-    """One service. Where `url` and `token` come from, and what patience is, says `Client`."""
+    """A connection to one service. `Client` documents `url`, `token` and `patience`."""
 
     def __init__(
         self, url: str | None, *, token: str | None, patience: float | None, transport: httpx.AsyncBaseTransport | None
@@ -48,7 +48,7 @@ class Connection:
             timeout=httpx.Timeout(30.0, read=WAIT_SECONDS + 30.0, pool=None),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
             trust_env=False,
-            # Certificates take a while to load.
+            # Loading certificates takes a while.
             verify=self.url.startswith("https://"),
             transport=transport,
         )
@@ -75,7 +75,7 @@ class Connection:
                 if is_silent and isinstance(error, httpx.ConnectError) and not (self._has_answered or self._waits_for_first):
                     raise ServiceUnreachable(
                         f"Cannot reach the rollout service at {self.url}: nothing listens there ({tries} tries, last {reason}); "
-                        "start it with `trainable-agents serve`, correct TRAINABLE_AGENTS_URL, or give `patience` in seconds to "
+                        "start it with `trainable-agents serve`, correct TRAINABLE_AGENTS_URL, or pass `patience` in seconds to "
                         "wait for a service that starts later."
                     ) from None
                 if is_silent and not is_said:
@@ -91,7 +91,7 @@ class Connection:
                 if answer.status_code not in _BUSY:
                     return _read(answer, self.url)
                 reason = f"{answer.status_code}: {_refusal(answer)[1]}"
-                # Spread out: everybody who was refused hears the same number.
+                # Randomized, because all refused clients receive the same delay.
                 pause = max(pause, _retry_after(answer) * random.uniform(1.0, 1.5))
             if clock() - began + pause > self._patience:
                 raise ServiceUnreachable(
@@ -107,7 +107,7 @@ def _read(answer: httpx.Response, url: str) -> Any:
             return answer.json()
         except json.JSONDecodeError:
             raise ConfigurationError(
-                f"Cannot read the answer of {url}: it is no JSON, so this is not the rollout service; correct TRAINABLE_AGENTS_URL."
+                f"Cannot read the answer of {url}: it is not JSON, so this is not the rollout service; correct TRAINABLE_AGENTS_URL."
             ) from None
     code, message = _refusal(answer)
     if answer.status_code == 401:

@@ -1,4 +1,5 @@
-"""The engine gets new weights: save them, pause the service, let the engine load them, report the version, go on. Synchronous.
+"""Updates the engine's weights: saves them, pauses the service, lets the engine load them, reports the version, and resumes.
+Synchronous.
 
 For servers that take `/update_weights_from_disk`: `trainable-agents engine` and SGLang.
 """
@@ -30,10 +31,10 @@ def load_weights(
 ) -> None:
     """The engine at `engine` (its address, or those of several) loads the checkpoint in `folder`, a path that it sees, as `version`.
 
-    `save` writes the checkpoint first (`model.save_pretrained`), while episodes go on; default: it is there already.
-    Episodes in flight wait before their next turn and go on with the new weights; the service is told the version, for the
-    producers of `training` if it is given. When an engine refuses, it keeps its weights, the service goes on and is not told,
-    and `ServiceRefused` is raised with the engine's own words.
+    `save` writes the checkpoint first (`model.save_pretrained`), while episodes continue; default: it already exists. Episodes
+    in flight wait before their next turn and continue with the new weights. The version is reported to the service, for the
+    producers of `training` if it is given. If an engine refuses, it keeps its weights, the service resumes without a new
+    version, and `ServiceRefused` is raised with the engine's message.
     """
     if save is not None:
         save(Path(folder))

@@ -1,14 +1,14 @@
-"""What can go wrong between a trainer and the service. Every message ends in what to do about it."""
+"""Errors between a trainer and the service. Every message ends with the remedy."""
 
 from __future__ import annotations
 
 
 class TrainableAgentsError(Exception):
-    """The root of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(TrainableAgentsError):
-    """A setting of the trainer or of this package that cannot work. Asking again changes nothing."""
+    """A setting of the trainer or of this package that cannot work. Retrying does not help."""
 
 
 class ServiceUnreachable(TrainableAgentsError):
@@ -16,7 +16,7 @@ class ServiceUnreachable(TrainableAgentsError):
 
 
 class ServiceRefused(TrainableAgentsError):
-    """The service answered that it will not. `code` is stable; the message is the service's own and names the remedy."""
+    """The service refused the request. `code` is stable; the message is the service's own and names the remedy."""
 
     def __init__(self, message: str, *, status: int, code: str) -> None:
         super().__init__(message)
@@ -33,23 +33,23 @@ class BadRequest(ServiceRefused):
 
 
 class NotFound(ServiceRefused):
-    """The service has never heard of it, or has long forgotten it."""
+    """The service does not know the object, or no longer does."""
 
 
 class KeyReused(ServiceRefused):
-    """The idempotency key came before with another body."""
+    """The idempotency key was used before with another body."""
 
 
 class NotEnded(ServiceRefused):
-    """Samples were asked for before the episode had ended."""
+    """Samples were requested before the episode had ended."""
 
 
 class BatchOutOfOrder(ServiceRefused):
-    """A batch was asked for before the one ahead of it."""
+    """A batch was requested before the preceding one."""
 
 
 def refused(message: str, *, status: int, code: str) -> ServiceRefused:
-    """The error that fits the service's answer."""
+    """The error that corresponds to the service's answer."""
     kinds: dict[str, type[ServiceRefused]] = {
         "unauthorized": Unauthorized,
         "bad-request": BadRequest,

@@ -1,4 +1,4 @@
-"""Exported rows as the objects that trainers want.
+"""Converts exported rows to the objects that trainers expect.
 
 Every function imports its trainer only when it is called. Rows are what `read_rows` yields, or `json.loads` of a line.
 """
@@ -32,7 +32,7 @@ JSON_COLUMNS = frozenset(
 
 
 def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
-    """The rows of an exported file, whatever its kind, alike. Parquet needs pyarrow."""
+    """Reads the rows of an exported file, in the same form for every kind of file. Parquet requires pyarrow."""
     path = Path(path)
     if path.suffix != ".parquet":
         with path.open(encoding="utf-8") as lines:
@@ -51,7 +51,8 @@ def _is_json(name: str, value: Any) -> bool:
 
 
 def tinker_datum(row: Row) -> Any:
-    """A `tinker.Datum` for its policy-gradient losses. The mask is left out, as its service wants it: advantages are 0 there."""
+    """A `tinker.Datum` for its policy-gradient losses. The mask is omitted, as tinker's service expects: advantages are 0 where
+    it would be 0."""
     import numpy
     from tinker.types import Datum, ModelInput
 
@@ -65,9 +66,9 @@ def tinker_datum(row: Row) -> Any:
 
 
 def routed_experts(row: Row, path: str | Path) -> Any:
-    """The experts of a row's tokens but the last, as an int32 array of (tokens - 1, layers, experts of a token): slime's
-    `rollout_routed_experts` and verl's `AgentLoopOutput.routed_experts`. `path`: the file that the row stands in. None for a row
-    of a run that kept none."""
+    """The experts of all tokens of a row except the last, as an int32 array of (tokens - 1, layers, experts of a token):
+    slime's `rollout_routed_experts` and verl's `AgentLoopOutput.routed_experts`. `path`: the file that contains the row. None
+    if the run recorded no experts."""
     import numpy
 
     place = (row.get("metadata") or row.get("extra_fields") or {}).get("routed_experts")
@@ -83,8 +84,8 @@ def routed_experts(row: Row, path: str | Path) -> Any:
 
 
 def verl_token_scores(row: Row) -> list[float]:
-    """`token_level_scores` (`rm_scores`) of a verl row, aligned with `response_ids`: what each turn of the branch earned, at its
-    last token. Without rewards of turns: `reward_score` at the last token, as verl puts it."""
+    """`token_level_scores` (`rm_scores`) of a verl row, aligned with `response_ids`: the reward of each turn of the branch, at
+    its last token. Without turn rewards: `reward_score` at the last token, as in verl."""
     scores = [0.0] * len(row["response_ids"])
     turns = row["extra_fields"].get("turn_rewards")
     if turns is None:
@@ -98,7 +99,7 @@ def verl_token_scores(row: Row) -> list[float]:
 
 
 def trl_rollout(rows: Iterable[Row]) -> dict[str, list[Any]]:
-    """What a `rollout_func` of TRL's GRPO trainer returns for these rows: a list for each column."""
+    """The return value of a `rollout_func` of TRL's GRPO trainer for these rows: one list per column."""
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():

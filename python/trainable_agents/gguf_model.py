@@ -1,7 +1,8 @@
-"""GGUF files of llama.cpp: a model in, as torch weights with its tokenizer, and an adapter out. Needs the packages gguf and torch.
+"""Reads a model from a GGUF file of llama.cpp, as torch weights with its tokenizer, and writes adapters as GGUF. Requires the
+packages gguf and torch.
 
-`python -m trainable_agents.gguf_model adapter <peft folder> <base.gguf> <out.gguf>` writes what `llama.cpp --lora`, Ollama's `ADAPTER` and
-our engine load. Weights are dequantized when they are read; nothing is written for them.
+`python -m trainable_agents.gguf_model adapter <peft folder> <base.gguf> <out.gguf>` writes a file that `llama.cpp --lora`,
+Ollama's `ADAPTER` and our engine load. Weights are dequantized when they are read; nothing is cached on disk.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ARCHITECTURES = ("qwen2",)
 _SPLITS = {
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
-"""Patterns that cut text before byte-pair encoding, by `tokenizer.ggml.pre`; facts of the published tokenizers."""
+"""Patterns that split text before byte-pair encoding, by `tokenizer.ggml.pre`; facts of the published tokenizers."""
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
 
@@ -46,11 +47,11 @@ def _open(path: Path) -> Any:
     try:
         return GGUFReader(path)
     except Exception as error:
-        raise ConfigurationError(f"Cannot read {path}: {error}; give a whole GGUF file.") from error
+        raise ConfigurationError(f"Cannot read {path}: {error}; use a complete GGUF file.") from error
 
 
 class GgufModel:
-    """One file. Reading its metadata takes seconds, so what needs it shares an object."""
+    """One file. Reading its metadata takes seconds, so all users of the file share one object."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.reader = path, _open(path)
@@ -58,7 +59,7 @@ class GgufModel:
         if self.architecture not in _ARCHITECTURES:
             raise ConfigurationError(
                 f'Cannot train {path}: its architecture is "{self.architecture}", and {", ".join(_ARCHITECTURES)} can be read from a GGUF file; '
-                "give the model's folder with --model instead."
+                "pass the model's folder with --model instead."
             )
 
     def get(self, key: str, default: Any = ...) -> Any:
@@ -67,7 +68,7 @@ class GgufModel:
             return field.contents()
         if default is ...:
             raise ConfigurationError(
-                f"Cannot read {self.path}: its metadata has no {key}; give a whole GGUF file of a language model."
+                f"Cannot read {self.path}: its metadata has no {key}; use a complete GGUF file of a language model."
             )
         return default
 
@@ -108,7 +109,7 @@ def load_weights(facts: GgufModel, dtype: torch.dtype = torch.float32) -> Any:
             values = dequantize(tensor.data, tensor.tensor_type)
         except (NotImplementedError, KeyError) as error:
             raise ConfigurationError(
-                f"Cannot read {path}: {name} is quantized as {tensor.tensor_type.name}, which is not known; give another file."
+                f"Cannot read {path}: {name} is quantized as {tensor.tensor_type.name}, which is not known; use another file."
             ) from error
         weights[_torch_name(name, path)] = torch.from_numpy(numpy.array(values)).to(dtype)
     with torch.device("meta"):
@@ -119,7 +120,7 @@ def load_weights(facts: GgufModel, dtype: torch.dtype = torch.float32) -> Any:
         outcome = model.load_state_dict(weights, strict=False, assign=True)
     except RuntimeError as error:
         raise ConfigurationError(
-            f"Cannot read {path}: {str(error).splitlines()[-1].strip()}; give a whole GGUF file."
+            f"Cannot read {path}: {str(error).splitlines()[-1].strip()}; use a complete GGUF file."
         ) from error
     missing = [name for name in outcome.missing_keys if not (name == "lm_head.weight" and config.tie_word_embeddings)]
     if missing or outcome.unexpected_keys:
@@ -137,7 +138,7 @@ def _torch_name(name: str, path: Path) -> str:
     if len(parts) == 4 and parts[0] == "blk" and parts[2] in _LAYER:
         return f"model.layers.{parts[1]}.{_LAYER[parts[2]]}.{parts[3]}"
     raise ConfigurationError(
-        f'Cannot read {path}: it has a tensor "{name}", which this architecture has not; give the folder of the model with --model.'
+        f'Cannot read {path}: it has a tensor "{name}", which this architecture does not have; pass the folder of the model with --model.'
     )
 
 

@@ -1,8 +1,8 @@
-"""Writes the prompt file of a split: a line {"index": i, "metadata": {...}} for each task that the service has.
+"""Writes the prompt file of a split: one line {"index": i, "metadata": {...}} for each task of the service.
 
 `python -m trainable_agents.prepare --url http://127.0.0.1:8800 --split train --output retail_train_tasks.jsonl`, then
---prompt-data with --input-key index. With --for verl, rows as its data sets have them. Needs the standard library alone. The split is in the metadata, so that what is asked
-of the service later is what was prepared.
+--prompt-data with --input-key index. With --for verl, it writes rows in the form of verl's data sets. Requires only the
+standard library. The split is stored in the metadata, so that later requests to the service use the split that was prepared.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def lines(environment: str, split: str, count: int) -> Iterator[str]:
 
 
 def verl_lines(environment: str, split: str, count: int) -> Iterator[str]:
-    """The prompt is for verl's tables alone: what the policy reads is the environment's."""
+    """The prompt is only for verl's tables: the policy reads the environment's own."""
     for index in range(count):
         row = {
             "prompt": [{"role": "user", "content": f"{environment} {split} {index}"}],
@@ -68,7 +68,7 @@ class _Problem(Exception):
 
 
 def _info(url: str, token: str | None) -> dict[str, Any]:
-    # Without the proxies of the environment, as the client.
+    # Ignores the proxies of the environment, like the client.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         request = urllib.request.Request(
@@ -91,7 +91,7 @@ def _choose(info: dict[str, Any], wanted: str | None) -> tuple[str, int]:
     count = info["splits"].get(split)
     if count is None:
         raise _Problem(
-            f'Cannot find the split "{split}": {info["environment"]} has {", ".join(info["splits"])}; give one of them as --split.'
+            f'Cannot find the split "{split}": {info["environment"]} has {", ".join(info["splits"])}; pass one of them as --split.'
         )
     return split, count
 

@@ -1,4 +1,4 @@
-"""Rows of the service put into slime's samples. Imports nothing of slime: the class is that of the sample handed in."""
+"""Fills slime's samples from rows of the service. Imports nothing from slime: the class is that of the given sample."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .wire import Episode, SlimeRow
 def fill_samples(sample: Any, episode: Episode, rows: Sequence[SlimeRow], *, reward_keys: Sequence[str] = ()) -> list[Any]:
     """The samples of an episode that has ended, one for each branch; the first is `sample` itself.
 
-    An aborted episode trains nothing and has no reward: `sample` keeps no tokens, so that it can be played anew. A failed one
-    is kept in its place, as slime counts samples, but no token of it enters a loss.
+    An aborted episode trains nothing and has no reward: `sample` keeps no tokens, so that it can be run again. A failed one
+    keeps its place, because slime counts samples, but none of its tokens enter a loss.
     """
     status = getattr(type(sample).Status, (episode["outcome"] or "aborted").upper())
     facts = _facts(episode)
@@ -37,10 +37,10 @@ def fill_samples(sample: Any, episode: Episode, rows: Sequence[SlimeRow], *, rew
         one.status = status
         one.reward = _reward(0.0 if is_failed else row["reward"], reward_keys, {} if is_failed else episode["metrics"])
         one.remove_sample = is_failed or not rows
-        # slime averages the loss within equal ids, and takes the index where there is none.
+        # slime averages the loss over samples with equal ids, and uses the index if there is no id.
         one.rollout_id = sample.index
         one.metadata = {**known, **row["metadata"], **facts}
-        # slime splits its metrics by it; the trainer's own name for its data goes first.
+        # slime splits its metrics by it; the trainer's own name for its data takes precedence.
         source = known.get("source_name") or row["metadata"].get("source_name") or known.get("environment")
         if source:
             one.metadata["source_name"] = source
@@ -69,10 +69,11 @@ def _facts(episode: Episode) -> dict[str, Any]:
 def _reward(
     reward: float | None, keys: Sequence[str], metrics: Mapping[str, float]
 ) -> float | dict[str, float] | None:
-    """With keys (slime's --reward-key) all values of the grade: a key that names a metric selects it, any other the reward."""
+    """The reward, or with slime's --reward-key all values of the grade by key: a key that names a metric selects the metric,
+    any other key the reward."""
     if reward is None:
         return None
-    # JSON has one kind of number; a trainer's tensor of them has the kind of the first.
+    # JSON has one type of number; a trainer's tensor takes its type from the first one.
     number = float(reward)
     if not keys:
         return number
@@ -80,7 +81,7 @@ def _reward(
 
 
 def _nothing(sample: Any) -> Any:
-    """Of an episode that ended before its first action: slime wants a response, so one masked token stands there."""
+    """Row of an episode that ended before its first action: slime requires a response, so it has one masked token."""
     return {
         "prompt": str(sample.prompt),
         "tokens": [0, 0],

@@ -1,6 +1,6 @@
-"""Where the service is and what it is asked for: from the trainer's arguments, else from environment variables.
+"""Settings for reaching the service and making requests: from the trainer's arguments, else from environment variables.
 
-slime's --custom-config-path puts the names of a YAML file on its arguments, so everything can be set there too.
+slime's --custom-config-path adds the names of a YAML file to its arguments, so everything can also be set there.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class Settings:
     token: str | None
     """`trainable_agents_token`, TRAINABLE_AGENTS_TOKEN."""
     split: str | None
-    """`trainable_agents_split`, TRAINABLE_AGENTS_SPLIT. A sample's metadata goes first. Default: the service's own."""
+    """`trainable_agents_split`, TRAINABLE_AGENTS_SPLIT. A sample's metadata takes precedence. Default: the service's own."""
     eval_split: str | None
-    """`trainable_agents_eval_split`, TRAINABLE_AGENTS_EVAL_SPLIT. The same, in evaluation mode."""
+    """`trainable_agents_eval_split`, TRAINABLE_AGENTS_EVAL_SPLIT. Same as above, for evaluation."""
     engine: str
-    """`trainable_agents_engine`, TRAINABLE_AGENTS_ENGINE. "router": the trainer's, named in every request. "service": the one
-    that the service was started with. Default: router."""
+    """`trainable_agents_engine`, TRAINABLE_AGENTS_ENGINE. "router": the trainer's engine, named in every request. "service":
+    the engine that the service was started with. Default: router."""
     restarts: int
-    """`trainable_agents_restarts`, TRAINABLE_AGENTS_RESTARTS. How often an episode that failed for a passing reason is played
-    anew. Default: 1."""
+    """`trainable_agents_restarts`, TRAINABLE_AGENTS_RESTARTS. Number of times that an episode is run again after a transient
+    failure. Default: 1."""
     branches: str
-    """`trainable_agents_branches`, TRAINABLE_AGENTS_BRANCHES. What `generate` returns. "one": a sample. "list": a list of the
-    samples of the episode, for a service with --history branch. Default: one."""
+    """`trainable_agents_branches`, TRAINABLE_AGENTS_BRANCHES. Return value of `generate`. "one": a sample. "list": a list of
+    the samples of the episode, for a service with --history branch. Default: one."""
 
 
 def read_settings(args: Any) -> Settings:
@@ -41,7 +41,7 @@ def read_settings(args: Any) -> Settings:
         raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_ENGINE "{engine}": it is router or service.')
     restarts = _setting(args, "restarts") or "1"
     if not restarts.isdecimal():
-        raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_RESTARTS "{restarts}": a whole number is needed.')
+        raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_RESTARTS "{restarts}": expected a whole number.')
     branches = _setting(args, "branches") or "one"
     if branches not in ("one", "list"):
         raise ConfigurationError(f'Cannot use TRAINABLE_AGENTS_BRANCHES "{branches}": it is one or list.')

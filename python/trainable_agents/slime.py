@@ -1,9 +1,10 @@
-"""What slime calls: `generate` for --custom-generate-function-path, `generate_rollout` for --rollout-function-path, and
-`post_process_rewards` for --custom-reward-post-process-path.
+"""Functions that slime calls: `generate` for --custom-generate-function-path, `generate_rollout` for --rollout-function-path,
+and `post_process_rewards` for --custom-reward-post-process-path.
 
-slime is imported only inside functions, and only where it must be: the sample's class comes with the sample. An episode is
-started by a key and then known by its id. What slime aborts is cancelled in the service; with --partial-rollout it is held
-there instead, its id stays in the sample's metadata, and the next rollout goes on with it.
+slime is imported only inside functions, and only where necessary: the sample's class comes with the sample. An episode is
+started with a key and then identified by its id. Episodes that slime aborts are cancelled in the service; with
+--partial-rollout they are held there instead: the id stays in the sample's metadata, and the next rollout continues the
+episode.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _LOOK_SECONDS = 0.5
 
 
 async def generate(args: Any, sample: Any, sampling_params: dict[str, Any], evaluation: bool = False) -> Any:
-    """Plays the task whose index is `sample.prompt` and returns the sample, filled; a list with TRAINABLE_AGENTS_BRANCHES=list.
+    """Runs the task whose index is `sample.prompt` and returns the filled sample; a list with TRAINABLE_AGENTS_BRANCHES=list.
 
-    Status: completed, truncated (a limit was reached; it is graded all the same), aborted (no reward), failed (reward 0, and
-    `remove_sample`, so that no token is trained). Raises `TrainableAgentsError` for what only its reader can mend.
+    Status: completed, truncated (a limit was reached; the episode is still graded), aborted (no reward), failed (reward 0, and
+    `remove_sample`, so that no token is trained). Raises `TrainableAgentsError` for faults that only the user can correct.
     """
     settings = read_settings(args)
     check_arguments(args, evaluation=evaluation)
@@ -71,7 +72,7 @@ async def generate(args: Any, sample: Any, sampling_params: dict[str, Any], eval
 
 
 def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
-    """A whole rollout, by groups. Groups with a failed or aborted episode are replaced by others.
+    """Runs a whole rollout by groups. Groups with a failed or aborted episode are replaced.
 
     Evaluation is slime's own, with `generate` for every sample.
     """
@@ -93,13 +94,13 @@ def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: b
 
 
 def post_process_rewards(args: Any, samples: list[Any]) -> tuple[list[float], list[float]]:
-    """The rewards of a batch as they are, and normalised within each group; both aligned with `samples`.
+    """The raw rewards of a batch, and the rewards normalised within each group; both aligned with `samples`.
 
     A group is the samples of equal `group_index`. Each of its episodes (equal `rollout_id`, else `index`) counts once, however
-    many samples it has, and not at all when all of them have `remove_sample`; what is removed gets 0. As slime does it: less
-    the mean; over the standard deviation (of n - 1) plus 1e-6 with `grpo_std_normalization`, except for
-    reinforce_plus_plus_baseline; with other estimators and with --disable-rewards-normalization the rewards stay. A group of
-    one episode gets 0. Raises `ConfigurationError` for a sample without a group.
+    many samples it has, and not at all if all its samples have `remove_sample`; removed samples get 0. As in slime, the mean is
+    subtracted, and with `grpo_std_normalization` (except for reinforce_plus_plus_baseline) the result is divided by the
+    standard deviation (with n - 1) plus 1e-6; with other estimators and with --disable-rewards-normalization rewards are
+    unchanged. A group of one episode gets 0. Raises `ConfigurationError` for a sample without a group.
     """
     raw = [sample.get_reward_value(args) for sample in samples]
     if not compares_groups(args):
@@ -131,7 +132,7 @@ def _episode(sample: Any) -> int:
 
 
 async def _play(args: Any, link: TrainerLink, sample: Any, index: int, options: dict[str, Any]) -> Episode | None:
-    """The episode, ended; `None` when slime aborts the rollout."""
+    """Waits for the end of the episode; returns `None` if slime aborts the rollout."""
     metadata = sample.metadata or {}
     held = metadata.pop(HELD, None)
     starting = asyncio.ensure_future(
@@ -140,7 +141,7 @@ async def _play(args: Any, link: TrainerLink, sample: Any, index: int, options: 
         else _pick_up(link.client, held, index, options)
     )
     try:
-        # Shielded: an episode that was started must be known, or nobody could end it.
+        # Shielded: the id of a started episode must be known, or it could not be ended.
         begun = await _unless_aborted(args, asyncio.shield(starting))
         episode = None if begun is None else await _unless_aborted(args, link.client.ended_episode(begun["id"]))
     except asyncio.CancelledError:
@@ -185,7 +186,7 @@ async def _leave(args: Any, link: TrainerLink, sample: Any, starting: asyncio.Fu
 
 
 def _is_aborting(args: Any) -> bool:
-    """Whether slime is ending its rollout. Its state is looked at only where slime has made one."""
+    """True if slime is ending its rollout. Its state is read only if slime has created one."""
     module = sys.modules.get("slime.rollout.sglang_rollout")
     state = getattr(module, "GenerateState", None)
     if state is None or state not in getattr(state, "_instances", {}):
@@ -194,7 +195,7 @@ def _is_aborting(args: Any) -> bool:
 
 
 def _is_worth_another(episode: Episode) -> bool:
-    """What somebody cancelled, and what failed for a reason that may have passed."""
+    """True for a cancelled episode, and for a failure that may have been transient."""
     failure = episode["failure"]
     return episode["outcome"] == "aborted" or (failure is not None and failure["retryable"])
 

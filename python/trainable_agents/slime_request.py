@@ -1,4 +1,4 @@
-"""What is asked of the service for a sample of slime: the body of the request, and the settings of slime that cannot be met."""
+"""Requests to the service for samples of slime: the body of a request, and the settings of slime that are not supported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUP_ESTIMATORS = ("grpo", "gspo", "cispo", "reinforce_plus_plus_baseline")
 
 
 def check_arguments(args: Any, *, evaluation: bool) -> None:
-    """Raises `ConfigurationError` for what slime would only trip over after the rollout."""
+    """Raises `ConfigurationError` for settings that slime would reject only after the rollout."""
     if evaluation:
         return
     if getattr(args, "rollout_top_p", 1.0) != 1.0:
@@ -39,17 +39,17 @@ def check_arguments(args: Any, *, evaluation: bool) -> None:
         )
     if getattr(args, "use_rollout_routing_replay", False):
         raise ConfigurationError(
-            "Cannot train with --use-rollout-routing-replay: an episode does not carry the routed experts; leave it out."
+            "Cannot train with --use-rollout-routing-replay: an episode does not carry the routed experts; remove it."
         )
     if getattr(args, "partial_rollout", False) and getattr(args, "mask_offpolicy_in_partial_rollout", False):
         raise ConfigurationError(
-            "Cannot use --mask-offpolicy-in-partial-rollout: slime masks by sample what an episode has by turn; leave it out, "
+            "Cannot use --mask-offpolicy-in-partial-rollout: slime masks by sample what an episode has by turn; remove it, "
             "and correct for the age of tokens with --use-tis."
         )
 
 
 def compares_groups(args: Any) -> bool:
-    """Whether slime turns rewards into differences from the mean of their group."""
+    """True if slime turns rewards into differences from the mean of their group."""
     return getattr(args, "advantage_estimator", None) in GROUP_ESTIMATORS and bool(getattr(args, "rewards_normalization", True))
 
 
@@ -72,7 +72,7 @@ def request_options(
 
 
 def task_index(sample: Any) -> int:
-    """The prompt of a sample is the index of its task; once it is filled, its metadata knows."""
+    """The prompt of a sample is the index of its task; a filled sample has the index in its metadata."""
     for given in (sample.prompt, (sample.metadata or {}).get("task_index")):
         if isinstance(given, int) or (isinstance(given, str) and given.strip().isdecimal()):
             return int(given)
@@ -84,7 +84,7 @@ def task_index(sample: Any) -> int:
 
 def _sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     sampling = {name: value for name, value in given.items() if value is not None}
-    # slime asks the engine itself for the nucleus with it; where that matters, `check_arguments` has spoken.
+    # slime passes top-p to the engine itself with this; `check_arguments` refuses the cases in which that matters.
     sampling.pop("custom_params", None)
     if sampling.get("min_new_tokens") == 0:
         del sampling["min_new_tokens"]
@@ -92,7 +92,7 @@ def _sampling(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seed(args: Any, number: int | None) -> int | None:
-    """The same episodes for the same --rollout-seed; slime's numbers never come twice in a training."""
+    """The same --rollout-seed gives the same episodes; slime's numbers are unique within a training."""
     seed = getattr(args, "rollout_seed", None)
     if seed is None or number is None:
         return None

@@ -1,7 +1,7 @@
-"""A rollout of slime by whole groups: each is one request, all play at once, and the first that are good enough are trained.
+"""A rollout of slime by whole groups: each is one request, all run concurrently, and the first to pass are trained.
 
-The order of events is that of slime's own rollout: over-sampling, dynamic filter, what is left over at the end, filters of the
-whole batch. Departures, with their reasons: a group with a failed or aborted episode is replaced, because its rewards say
+The order of events is that of slime's own rollout: over-sampling, dynamic filter, surplus groups, filters of the whole batch.
+Differences, with their reasons: a group with a failed or aborted episode is replaced, because its rewards say
 nothing about the others; filters see one sample for each episode, because they compare rewards of episodes.
 """
 
@@ -32,7 +32,7 @@ class Played:
     group_id: str
     episodes: list[Samples]
     problem: str | None
-    """Why it cannot be trained."""
+    """Reason why it cannot be trained."""
 
     @property
     def first(self) -> Samples:
@@ -40,7 +40,7 @@ class Played:
 
 
 async def roll_out(args: Any, rollout_id: int, data_source: Any) -> tuple[Any, list[Samples]]:
-    """The output of the rollout, and the groups that play on in the service."""
+    """The output of the rollout, and the groups that continue in the service."""
     from slime.rollout.base_types import RolloutFnTrainOutput  # type: ignore[import-not-found]
     from slime.rollout.filter_hub.base_types import (  # type: ignore[import-not-found]
         MetricGatherer,
@@ -107,7 +107,7 @@ async def roll_out(args: Any, rollout_id: int, data_source: Any) -> tuple[Any, l
 
 def _check(args: Any) -> Settings:
     if getattr(args, "group_rm", False):
-        raise ConfigurationError("Cannot use --group-rm: the environment gives the rewards; leave it out.")
+        raise ConfigurationError("Cannot use --group-rm: the environment gives the rewards; remove it.")
     if getattr(args, "sglang_enable_deterministic_inference", False):
         raise ConfigurationError(
             "Cannot give each sample of a group its own sampling seed: leave out --sglang-enable-deterministic-inference, or "
@@ -158,7 +158,7 @@ async def _begin(link: TrainerLink, group: Samples, options: dict[str, Any]) -> 
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # Started or not, it must be known, or nobody could end it.
+        # The id must be known even if the start is uncertain, or the group could not be ended.
         try:
             begun = await asyncio.wait_for(starting, 10)
             _held(group, begun["id"])
@@ -192,7 +192,7 @@ async def _end(
     settings: Settings,
     pending: dict[asyncio.Task[Played], Samples],
 ) -> list[Samples]:
-    """Cancels what is left over, or holds it for the next rollout, and leaves the engines idle, as slime's own rollout does."""
+    """Cancels surplus groups, or holds them for the next rollout, and leaves the engines idle, as slime's own rollout does."""
     from slime.rollout.sglang_rollout import GenerateState, abort
 
     is_partial = getattr(args, "partial_rollout", False)
@@ -208,7 +208,7 @@ async def _end(
 
 
 async def _give_up(link: TrainerLink, pending: dict[asyncio.Task[Played], Samples]) -> None:
-    """The training ends with an error; what plays in the service is ended where that is quickly done."""
+    """Called when the training ends with an error: cancels running groups in the service if that is possible quickly."""
     await _stop_waiting(pending)
     try:
         await asyncio.wait_for(_cancel(link, pending), 10)
@@ -230,20 +230,21 @@ async def _cancel(link: TrainerLink, pending: dict[asyncio.Task[Played], Samples
 
 
 def _held(group: Samples, group_id: str) -> Samples:
-    """The group, with what finds it again in the service."""
+    """The group, with the metadata that identifies it in the service."""
     group[0].metadata = {**(group[0].metadata or {}), HELD: group_id}
     return group
 
 
 def _in_order(played: list[Played]) -> list[Any]:
-    """Groups by their first index. Where an episode has several branches, all stand in lists: slime wants one depth."""
+    """Groups by their first index. If an episode has several branches, all are nested in lists: slime requires a uniform
+    depth."""
     has_branches = any(len(branches) > 1 for one in played for branches in one.episodes)
     ordered = sorted(played, key=lambda one: one.first[0].index)
     return [one.episodes if has_branches else one.first for one in ordered]
 
 
 async def _weights(link: TrainerLink, kept: list[Played]) -> dict[str, float]:
-    """Which weights played the batch. The newest is reported to the service, which shows it in /v1/info."""
+    """Weight versions that sampled the batch. The newest is reported to the service, which shows it in /v1/info."""
     named = [version for one in kept for branches in one.episodes for sample in branches for version in sample.weight_versions]
     numbers = [int(version) for version in named if version.isdecimal()]
     if not numbers:

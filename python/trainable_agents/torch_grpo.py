@@ -1,9 +1,10 @@
-"""GRPO in plain torch and transformers: a producer's batches in, one AdamW step a batch, weights back to the engine.
+"""GRPO in plain torch and transformers: takes a producer's batches, makes one AdamW step per batch, and returns the weights to
+the engine.
 
-`python -m trainable_agents.torch_grpo --model models/bookshop-1m --engine http://127.0.0.1:30000 --to weights`, beside
+`python -m trainable_agents.torch_grpo --model models/bookshop-1m --engine http://127.0.0.1:30000 --to weights`, next to
 `trainable-agents engine --weight-version 0` and `trainable-agents serve --engine sglang`. For a model that fits one process;
-larger ones are for slime, verl or TRL. A group is one packed sequence: what its episodes have in common at the beginning is
-computed once, which on a processor is most of the work.
+larger ones are for slime, verl or TRL. A group is one packed sequence: the common beginning of its episodes is computed once,
+which is most of the work on a CPU.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ __all__ = ["group_advantages", "group_loss", "train"]
 Row = dict[str, Any]
 
 LOOK_SECONDS = 15.0
-"""Between looks at the producer while a batch is waited for."""
+"""Seconds between checks of the producer while waiting for a batch."""
 SILENT_BATCHES = 8
-"""Batches of groups without signal, one after the other, after which there is nothing left to learn from."""
+"""Number of consecutive batches without a learning signal after which the training ends."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ class GroupLoss:
     """Summed over the trained tokens of the group."""
     tokens: int
     drift: float
-    """Largest difference between a logprob of the model and the one that was recorded."""
+    """Largest difference between the model's logprob and the recorded one."""
 
 
 def group_advantages(rows: Sequence[Row]) -> list[float]:
-    """One for each row: the reward of its episode less the group's mean, over the group's standard deviation. An episode counts
-    once, however many rows it has; rows without a reward must be left out before."""
+    """One advantage per row: the reward of its episode minus the group's mean, divided by the group's standard deviation. An
+    episode counts once, however many rows it has; rows without a reward must be removed beforehand."""
     rewards = {row["metadata"]["episode_id"]: float(row["reward"]) for row in rows}
     mean, spread = statistics.fmean(rewards.values()), statistics.pstdev(rewards.values())
     return [(float(row["reward"]) - mean) / (spread + 1e-6) for row in rows]
@@ -57,9 +58,9 @@ def group_advantages(rows: Sequence[Row]) -> list[float]:
 def group_loss(
     model: Any, rows: Sequence[Row], advantages: Sequence[float], *, temperature: float = 1.0, clip: float = 0.2
 ) -> GroupLoss:
-    """The clipped loss of PPO over the tokens of slime rows whose mask is 1, each with the logprob that was recorded for it."""
+    """The clipped loss of PPO over the tokens of slime rows whose mask is 1, each with its recorded logprob."""
     prefix = _common_prefix([row["tokens"] for row in rows])
-    # The last common token predicts the first one that differs, so it stands in the prefix; each row keeps one token at least.
+    # The last common token predicts the first one that differs, so it belongs to the prefix; each row keeps at least one token.
     prefix = min(prefix, *(len(row["tokens"]) - row["response_length"] for row in rows))
     tokens, positions, owner = list(rows[0]["tokens"][:prefix]), list(range(prefix)), [-1] * prefix
     at, targets, old, weights = [], [], [], []
@@ -76,7 +77,7 @@ def group_loss(
                 old.append(row["rollout_log_probs"][place])
                 weights.append(advantage)
     owners = torch.tensor(owner)
-    # A token sees the common beginning and what came before it in its own row.
+    # A token attends to the common beginning and to earlier tokens of its own row.
     sees = torch.tril((owners[:, None] == owners[None, :]) | (owners[None, :] == -1))
     # [1, 1, tokens, tokens], added to the attention's scores.
     bias = torch.zeros(sees.shape).masked_fill(~sees, torch.finfo(torch.float32).min)[None, None]
@@ -108,9 +109,9 @@ def train(
     source: Path | None = None,
     say: Any = print,
 ) -> int:
-    """Trains until `minutes` or `steps` are over, or no group has a signal any more, says why it ends, and returns the last
-    version. `model` has the engine's weights, which the engine calls `version`. Checkpoints are written to `folder`, which the
-    engine sees, with the tokenizer of the model folder `source`. The minutes also end a wait for groups."""
+    """Trains until `minutes` or `steps` are used up, or groups no longer have a learning signal; prints the reason and returns
+    the last version. `model` has the engine's weights, named `version` there. Checkpoints are written to `folder`, which the
+    engine can read, with the tokenizer of the model folder `source`. The time limit also ends a wait for groups."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
     training = uuid.uuid4().hex
     deadline = time.monotonic() + 60 * minutes
@@ -130,7 +131,7 @@ def train(
             return producer["id"]
 
     async def take(number: int, waits: _Waits) -> list[list[Row]] | None:
-        """`None` when there is a reason to stop, which `waits` has."""
+        """`None` if there is a reason to stop, which is in `waits`."""
         async with Client(service, patience=PATIENCE) as client:
             taking = asyncio.ensure_future(client.take(producer, number))
             try:
@@ -195,18 +196,18 @@ def train(
 
 @dataclass
 class _Waits:
-    """What is known while a batch is waited for: groups that were dropped because all of their rewards were equal."""
+    """Progress while waiting for a batch: groups that were dropped because all their rewards were equal."""
 
     most_silent: int
     dropped: int = 0
     said: int = 0
-    """Number of dropped groups at the last batch, and at the last line about them."""
+    """Number of dropped groups at the last batch, and when they were last reported."""
     last_reward: float | None = None
     reason: str = ""
     newest: int = 0
 
     def look(self, dropped: int, is_late: bool, say: Any) -> bool:
-        """True when the wait has to end."""
+        """True if the wait must end."""
         self.newest, silent = dropped, dropped - self.dropped
         if is_late:
             self.reason = f"the minutes are over, {silent} groups without signal after the last batch"
@@ -220,7 +221,8 @@ class _Waits:
         return False
 
     def taken(self, mean_reward: float) -> int:
-        """A batch was taken. Returns how many groups without signal came before it, as far as they were seen."""
+        """Called when a batch is taken. Returns the number of groups without a learning signal before it, as far as they were
+        observed."""
         silent, self.dropped, self.said, self.last_reward = self.newest - self.dropped, self.newest, 0, mean_reward
         return silent
 

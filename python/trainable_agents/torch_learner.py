@@ -1,7 +1,7 @@
 """Trains an adapter (LoRA) of a causal language model: gradients of a policy loss, AdamW, checkpoints that hold the adapter only.
 
-The caller weighs the tokens (advantages, shares of the loss); here are the forward passes. Sequences with a common beginning
-are computed as one tree of tokens, so what the episodes of a group share costs once, in both directions.
+The caller weights the tokens (advantages, shares of the loss); this module runs the forward and backward passes. Sequences with
+a common beginning are computed as one tree of tokens, so the shared part of a group is computed only once in both directions.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ CORRECTED_FROM = 0.01
 LARGEST_RATIO = 2.0
 """Truncation of a corrected weight: a rare token must not decide a step."""
 _TARGETS_AT_ONCE = 128
-"""Targets whose logits exist at a time: with a vocabulary of 152,000 they take 78 MB in 32 bits, several times."""
+"""Number of targets whose logits exist at a time: with a vocabulary of 152,000 they take several times 78 MB in 32 bits."""
 
 
 @dataclass(frozen=True)
 class LossSequence:
     tokens: Sequence[int]
     targets: Sequence[int]
-    """Places of the tokens in the loss, ascending, never 0. The other lists are aligned with it."""
+    """Positions of the tokens in the loss, ascending, never 0. The other lists are aligned with it."""
     weights: Sequence[float]
     advantages: Sequence[float]
     sampled_logprobs: Sequence[float] | None = None
@@ -51,22 +51,22 @@ class LossOptions:
 
 @dataclass(frozen=True)
 class _Tree:
-    """Several sequences as one: every token once, however many of the sequences begin with it."""
+    """Several sequences as one tree: each shared token occurs once, however many sequences begin with it."""
 
     tokens: torch.Tensor
     positions: torch.Tensor
     sees: torch.Tensor
     """[tokens, tokens], true where the row's token attends to the column's."""
     members: list[tuple[int, list[int]]]
-    """Number of a sequence, and the node whose output predicts each of its targets."""
+    """Index of a sequence, and for each of its targets the node whose output predicts it."""
 
 
 def trees(sequences: Sequence[LossSequence], most_tokens: int) -> Iterator[_Tree]:
-    """Every sequence is in one tree; a tree has at most `most_tokens` tokens unless a single sequence has more."""
+    """Each sequence belongs to one tree; a tree has at most `most_tokens` tokens, unless a single sequence has more."""
     # Nothing after the last target is needed, and the last target is only predicted.
     needed = [list(one.tokens[: one.targets[-1]]) if one.targets else [] for one in sequences]
     begun: list[tuple[int, list[int], list[int]]] = []
-    """Number, tokens, and the nodes of those tokens."""
+    """Index, tokens, and the nodes of those tokens."""
     size = 0
     for number in sorted(range(len(sequences)), key=lambda number: needed[number]):
         tokens = needed[number]
@@ -104,10 +104,11 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 class Learner:
-    """The adapter of `model` (transformers), which samples with it too. Hold the sampler's lock while a method runs.
+    """The adapter of `model` (transformers), also used for sampling. Hold the sampler's lock while a method runs.
 
-    `rank` is that of the adapter, on every linear layer but the output. `most_tokens` bounds one forward pass. `saves_memory`
-    computes the activations of a layer again when they are needed (gradient checkpointing): a third slower, a fifth of the memory.
+    `rank` is that of the adapter, on every linear layer except the output. `most_tokens` bounds one forward pass. `saves_memory`
+    recomputes the activations of a layer when they are needed (gradient checkpointing): a third slower, with a fifth of the
+    memory.
     """
 
     def __init__(
@@ -129,8 +130,8 @@ class Learner:
         return sum(one.numel() for one in self._parameters)
 
     def accumulate(self, sequences: Sequence[LossSequence], options: LossOptions) -> dict[str, Any]:
-        """Adds the gradients of these sequences to those of earlier calls. Sums and outcomes are named as the trainer of
-        TypeScript names them; `mismatch` compares with the logprobs of sampling."""
+        """Adds the gradients of these sequences to those of earlier calls. Sums and outcomes have the names that the TypeScript
+        trainer uses; `mismatch` compares with the logprobs of sampling."""
         totals = {"loss": 0.0, "entropy": 0.0, "kl": 0.0, "clipped": 0.0, "mismatch_kl": 0.0, "compared": 0, "corrected": 0}
         outcomes = self._passes(sequences, options, totals)
         self._has_gradients = True
@@ -139,12 +140,13 @@ class Learner:
         return {**totals, "sequences": outcomes}
 
     def evaluate(self, sequences: Sequence[LossSequence], *, base: bool = False) -> list[dict[str, list[float]]]:
-        """Logprobs and entropies at the targets; `base`: of the model without its adapter."""
+        """Logprobs and entropies at the targets; `base`: those of the model without its adapter."""
         with torch.inference_mode(), self.wrapped.disable_adapter() if base else nullcontext():
             return self._passes(sequences, None, {})
 
     def update(self, learning_rate: float, max_gradient_norm: float | None, weight_decay: float) -> float:
-        """One step of AdamW. Returns the norm of the gradients before they are clipped; where it is not finite, nothing changes."""
+        """One step of AdamW. Returns the norm of the gradients before they are clipped; if it is not finite, nothing
+        changes."""
         if not self._has_gradients:
             raise ConfigurationError("Cannot update: no gradients are gathered; call accumulate before.")
         self._has_gradients = False
@@ -162,19 +164,19 @@ class Learner:
         torch.save(self._optimizer.state_dict(), folder / "optimizer.pt")
 
     def load(self, folder: Path) -> None:
-        """The adapter and, where it is there, the optimizer of a folder that `save` wrote."""
+        """Loads the adapter, and the optimizer if present, from a folder that `save` wrote."""
         try:
             weights = load_peft_weights(str(folder), device="cpu")
             found = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
             outcome = set_peft_model_state_dict(self.wrapped, weights)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             raise ConfigurationError(
-                f"Cannot load the adapter in {folder}: {error}; give the folder of a checkpoint of this model."
+                f"Cannot load the adapter in {folder}: {error}; pass the folder of a checkpoint of this model."
             ) from error
         if outcome.unexpected_keys or found.get("r") != self.wrapped.peft_config["default"].r:
             raise ConfigurationError(
                 f"Cannot load the adapter in {folder}: its rank is {found.get('r')} and it has {len(outcome.unexpected_keys)} tensors that this model "
-                "lacks; give a checkpoint of the same model and rank."
+                "lacks; use a checkpoint of the same model and rank."
             )
         state = folder / "optimizer.pt"
         if state.exists():
@@ -186,7 +188,7 @@ class Learner:
         """`options` is `None` for logprobs only."""
         device = self._parameters[0].device
         outcomes: list[dict[str, list[float]]] = [{"logprobs": [], "entropies": []} for _ in sequences]
-        # Gradient checkpointing is a matter of the training mode; nothing else here differs in it.
+        # Gradient checkpointing requires the training mode; nothing else here depends on it.
         self.model.train(options is not None)
         try:
             for tree in trees(sequences, self._most_tokens):
@@ -198,7 +200,7 @@ class Learner:
                 ).last_hidden_state[0]
                 places = [(number, index, node) for number, nodes in tree.members for index, node in enumerate(nodes)]
                 gathered = hidden[torch.tensor([node for _, _, node in places], device=device)]
-                # Logits exist for some targets at a time: their gradients end here, and go on into the layers once.
+                # Logits exist for some targets at a time: their gradients are collected here and passed into the layers once.
                 cut = gathered.detach().requires_grad_(options is not None)
                 for begin in range(0, len(places), _TARGETS_AT_ONCE):
                     chunk = places[begin : begin + _TARGETS_AT_ONCE]

@@ -22,7 +22,7 @@ from .torch_sampler import Call, Sampler, Sampling
 __all__ = ["Refused", "TorchServer"]
 
 _MOST_BYTES = 2**28
-"""Of a request body: a step of 16 groups of 8 episodes of 4,000 tokens takes 60 MB as JSON."""
+"""Size limit of a request body: a step of 16 groups of 8 episodes of 4,000 tokens takes 60 MB as JSON."""
 
 
 class Refused(Exception):
@@ -32,7 +32,8 @@ class Refused(Exception):
 
 
 class TorchServer:
-    """`path` is what the server calls its model. `architecture` and `source` are those of a GGUF file, for adapters written as one."""
+    """`path` is the server's name of its model. `architecture` and `source` belong to a GGUF file, for adapters written as
+    one."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class TorchServer:
         }
 
     def listen(self, port: int = 0) -> int:
-        """Answers on 127.0.0.1 from now on, on threads. Returns the port."""
+        """Starts serving on 127.0.0.1, in threads. Returns the port."""
         self._http = _Listener(("127.0.0.1", port), _handler(self))
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
         return int(self._http.server_address[1])
@@ -168,7 +169,7 @@ class TorchServer:
             "presence_penalty",
         ):
             if given.get(name):
-                raise Refused(f"{name} is not supported by this server; leave it out.")
+                raise Refused(f"{name} is not supported by this server; remove it.")
         limits = {"temperature": (0, math.inf), "top_p": (1e-9, 1), "min_p": (0, 1), "repetition_penalty": (1e-9, 2)}
         numbers = {
             name: _number(given.get(name, 0 if name == "min_p" else 1), name, *within) for name, within in limits.items()
@@ -334,7 +335,8 @@ def _handler(server: TorchServer) -> type[BaseHTTPRequestHandler]:
             self._answer("POST", body)
 
         def _is_local(self) -> bool:
-            """Refuses requests that a page in a browser of this machine makes: its calls could write files, or stop a training."""
+            """Refuses requests from web pages in a browser on this machine: their calls could write files or stop a
+            training."""
             host = urlsplit(f"//{self.headers.get('host', '127.0.0.1')}").hostname
             if self.headers.get("origin") is None and host in ("127.0.0.1", "localhost"):
                 return True
@@ -353,7 +355,7 @@ def _handler(server: TorchServer) -> type[BaseHTTPRequestHandler]:
             self._send(200, reply)
 
         def _refuse(self, status: int, message: str) -> None:
-            # What is left of the body is not read, so the connection cannot be used again.
+            # The rest of the body is not read, so the connection cannot be reused.
             self.close_connection = True
             self._send(status, {"error": {"message": message}})
 

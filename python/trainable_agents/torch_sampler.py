@@ -1,7 +1,7 @@
-"""Samples from a causal language model of transformers: continuous batching, and a cache of the beginnings that calls share.
+"""Samples from a causal language model of transformers: continuous batching, and a cache of prefixes that calls share.
 
-The process that trains the model samples from it here, with the same weights in the same memory. The sampler holds `weights` while
-it computes; the learner holds it while it computes or changes something, so that no token comes from half of an update.
+The training process samples from the model here, with the same weights in the same memory. The sampler holds `weights` while it
+computes; the learner holds it while it computes or changes weights, so that no token is sampled in the middle of an update.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Call", "Sampler", "Sampling"]
 
 @dataclass(frozen=True)
 class Sampling:
-    """Parameters of one call, under SGLang's names; they are checked where they are read."""
+    """Parameters of one call, under SGLang's names; they are validated when they are parsed."""
 
     max_new_tokens: int = 128
     temperature: float = 1.0
@@ -35,7 +35,7 @@ class Sampling:
 
 @dataclass
 class Call:
-    """One call. `finish` is its finish reason as SGLang writes it, and `None` until it has ended."""
+    """One call. `finish` is its finish reason in SGLang's form; `None` until it has ended."""
 
     rid: str
     prompt: Sequence[int]
@@ -53,7 +53,7 @@ class Call:
 
 
 class _Rows:
-    """Keys and values of the calls in progress, one row each, as transformers' layers expect of a cache.
+    """Keys and values of the calls in progress, one row each, in the form that the layers of transformers expect.
 
     Tokens of a row are stored at their positions, so rows of different lengths need no padding and no copying when one joins.
     """
@@ -66,7 +66,8 @@ class _Rows:
         self._capacity = 0
 
     def select(self, rows: list[int], positions: torch.Tensor, length: int) -> None:
-        """The next forward pass is of these rows; `positions` are [rows, tokens], and attention sees `length` places."""
+        """Prepares the next forward pass for these rows; `positions` are [rows, tokens], and attention covers `length`
+        positions."""
         self._rows, self._positions = torch.tensor(rows, device=positions.device)[:, None], positions
         self._length, self._is_whole = length, rows == list(range(len(rows)))
         needed = int(positions.max()) + 1
@@ -109,7 +110,7 @@ class _Rows:
         return part[:, :, : self._length]
 
     def _empty(self, like: torch.Tensor) -> torch.Tensor:
-        # Zeros, not garbage: a masked place that holds NaN would still spoil the sum.
+        # Zeros instead of uninitialized memory: a NaN at a masked position would still spoil the sum.
         return like.new_zeros(self._count, like.shape[1], self._capacity, like.shape[3])
 
     def _grown(self, stored: torch.Tensor) -> torch.Tensor:
@@ -119,7 +120,7 @@ class _Rows:
 
 
 class _Beginnings:
-    """Keys and values of earlier calls, found by their longest common beginning; the least recently used are dropped."""
+    """Keys and values of earlier calls, found by the longest common prefix; the least recently used are dropped."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -170,10 +171,11 @@ def _size(stored: list[tuple[torch.Tensor, torch.Tensor]]) -> int:
 
 
 class Sampler:
-    """Calls in, sampled tokens out, on a thread of its own. Safe to use from any thread.
+    """Runs calls and returns sampled tokens, on its own thread. Safe to use from any thread.
 
-    `model` is a causal model of transformers and `wrapped` the same model with its adapters (peft), or `None`. `rows` is the most
-    calls computed at once; others wait in order. `cache_bytes` bounds what is kept of beginnings, beside the rows themselves.
+    `model` is a causal model of transformers and `wrapped` the same model with its adapters (peft), or `None`. `rows` is the
+    maximum number of calls computed concurrently; others wait in order. `cache_bytes` limits the size of cached prefixes, in
+    addition to the rows themselves.
     """
 
     def __init__(
@@ -187,7 +189,7 @@ class Sampler:
         self._beginnings = _Beginnings(cache_bytes)
         self._active: list[Call] = []
         self._pending: list[int] = []
-        """One for each active call: tokens of its prompt that keys and values exist for."""
+        """One per active call: the number of its prompt tokens whose keys and values exist."""
         self._waiting: deque[Call] = deque()
         self._changed = threading.Condition()
         self._is_paused = self._is_closed = False
@@ -206,7 +208,7 @@ class Sampler:
             return True
 
     def abort(self, rid: str | None) -> None:
-        """Ends a call with the tokens that it has; all calls if `rid` is `None`. An unknown one is ignored."""
+        """Ends a call with the tokens sampled so far; all calls if `rid` is `None`. An unknown `rid` is ignored."""
         with self._changed:
             for call in (*self._active, *self._waiting):
                 call.is_aborted = call.is_aborted or rid is None or call.rid == rid
@@ -224,11 +226,11 @@ class Sampler:
 
     @property
     def load(self) -> tuple[int, int]:
-        """Calls in progress, and calls that wait."""
+        """Numbers of running and of waiting calls."""
         return len(self._active), len(self._waiting)
 
     def renew(self, version: str) -> None:
-        """The weights have changed: what was computed with earlier ones is forgotten. Hold `weights`."""
+        """Drops everything that was computed with earlier weights; call it when they have changed. Hold `weights`."""
         self.version = version
         self._beginnings.clear()
 
@@ -281,7 +283,7 @@ class Sampler:
     def _admit(self) -> None:
         with self._changed:
             while self._waiting and len(self._active) < self._most:
-                # A pass has one adapter; another one waits until the calls before it have ended.
+                # A pass uses one adapter; calls with another adapter wait until the calls before them have ended.
                 if self._active and self._waiting[0].adapter != self._active[0].adapter:
                     return
                 call = self._waiting.popleft()
@@ -290,7 +292,7 @@ class Sampler:
                 self._pending.append(-1)
 
     def _step(self) -> None:
-        """Prompts first, the shortest remainder at once with its like; then one token for every call."""
+        """Computes prompts first, those with similarly short remainders together; then one token for every call."""
         while any(place < len(call.prompt) for place, call in zip(self._pending, self._active, strict=True)):
             self._compute_prompts()
         if self._active:
@@ -326,7 +328,7 @@ class Sampler:
         self._sample(chosen, logits)
 
     def _look_up(self, row: int) -> None:
-        """Takes over what the cache has of this prompt, if that is more than what the row has."""
+        """Copies the cached prefix of this prompt, if it is longer than the one in the row."""
         call = self._active[row]
         entry, length = self._beginnings.find(call.adapter, call.prompt)
         # The last token is always computed: its logits are needed.
@@ -348,7 +350,8 @@ class Sampler:
         device = self._device
         positions = torch.tensor(starts)[:, None] + torch.arange(tokens.shape[1])[None]
         length = int(positions.max()) + 1
-        # [rows, 1, tokens, places]: a token sees its row up to itself; what lies behind is another call's, or padding.
+        # [rows, 1, tokens, places]: a token attends to its row up to itself; later positions belong to another call, or are
+        # padding.
         sees = (torch.arange(length)[None, None] <= positions[:, :, None])[:, None].to(device)
         positions = positions.to(device)
         self._rows.select(rows, positions, length)
@@ -372,7 +375,7 @@ class Sampler:
                 call.finish = {"type": "stop", "matched": token}
         for row in sorted((row for row, call in zip(rows, calls, strict=True) if call.finish is not None), reverse=True):
             call = self._active[row]
-            # The last token was sampled but never read.
+            # The last token was sampled but never fed to the model.
             known = [*call.prompt, *call.tokens[:-1]]
             if call.weight_version == self.version:
                 self._beginnings.add(call.adapter, known, self._rows.read(row, len(known)))
@@ -380,7 +383,7 @@ class Sampler:
             self._leave(row)
 
     def _leave(self, row: int) -> None:
-        """Rows in use stay the first ones, so that a pass of all of them reads a slice."""
+        """Rows in use are kept at the front, so that a pass over all of them reads a slice."""
         last = len(self._active) - 1
         if row != last:
             self._rows.copy(last, row)
@@ -398,7 +401,7 @@ class Sampler:
 
 
 class _Adapter(AbstractContextManager[None]):
-    """Computes with another adapter for a while, and returns to the one that is trained."""
+    """Computes with another adapter temporarily, then returns to the one that is trained."""
 
     def __init__(self, wrapped: Any, name: str) -> None:
         self._wrapped, self._name, self._trained = wrapped, name, wrapped.active_adapter
@@ -411,7 +414,8 @@ class _Adapter(AbstractContextManager[None]):
 
 
 def draw(logits: torch.Tensor, call: Call) -> tuple[int, float]:
-    """A token, and its logprob after penalty and temperature but before any cut, as SGLang reports it. `logits`: [vocabulary]."""
+    """A token, and its logprob after penalty and temperature but before truncation, as SGLang reports it. `logits`:
+    [vocabulary]."""
     given = call.sampling
     if given.repetition_penalty != 1:
         seen = torch.tensor(sorted({*call.prompt, *call.tokens}), device=logits.device)

@@ -1,8 +1,8 @@
 """Serves a causal language model over SGLang's `/generate`, and trains an adapter of it: `python -m trainable_agents.torch_server`.
 
-One process holds the weights once, for sampling and for learning. `trainable-agents train --gguf` starts it; `trainable-agents
-rollout --engine sglang --url ...` speaks to it as to SGLang. A stream, stop strings and constrained decoding are refused. It
-listens on this machine only, and has no authorization.
+One process holds a single copy of the weights for sampling and learning. `trainable-agents train --gguf` starts it; for
+`trainable-agents rollout --engine sglang --url ...` it is an SGLang server. Streaming, stop strings and constrained decoding
+are refused. It listens on this machine only, and has no authorization.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["main"]
 def needed_bytes(
     model: Any, *, rank: int, rows: int, context: int, most_tokens: int, cache_bytes: int, saves_memory: bool
 ) -> int:
-    """Estimate of what training and sampling take beside the program: weights, adapter, keys and values, activations."""
+    """Estimated memory of training and sampling in addition to the program: weights, adapter, keys and values, activations."""
     config, size = model.config, model.dtype.itemsize
     weights = sum(one.numel() * one.element_size() for one in model.parameters())
     linear = [one for one in model.model.modules() if isinstance(one, torch.nn.Linear)]
@@ -48,7 +48,7 @@ def needed_bytes(
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """`None` where it is not known."""
+    """`None` if it is not known."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     try:
@@ -65,7 +65,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> Any:
         return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True).eval()
     except (OSError, ValueError, KeyError) as error:
         raise ConfigurationError(
-            f"Cannot load the model in {folder}: {error}; give a model folder with its weights, or a GGUF file."
+            f"Cannot load the model in {folder}: {error}; use a model folder with its weights, or a GGUF file."
         ) from error
 
 
@@ -95,11 +95,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--with-parent", action="store_true", help="ends when its standard input closes")
     given = parser.parse_args(argv)
     if (given.model is None) == (given.gguf is None):
-        parser.error("give --model or --gguf")
+        parser.error("pass --model or --gguf")
     try:
         return _serve(given)
     except (ConfigurationError, MemoryError) as error:
-        sys.stderr.write(f"{error or 'Cannot train: the memory is full; give a smaller model or context.'}\n")
+        sys.stderr.write(f"{error or 'Cannot train: the memory is full; use a smaller model or context.'}\n")
         return 2
 
 
@@ -109,7 +109,7 @@ def _serve(given: argparse.Namespace) -> int:
     torch.manual_seed(given.seed)
     device = torch.device(given.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     dtype = getattr(torch, given.dtype or ("float32" if device.type == "cpu" else "bfloat16"))
-    # peft calls functions of transformers by their former names.
+    # peft calls functions of transformers under their former names.
     warnings.simplefilter("ignore", FutureWarning)
     free = free_bytes(device)
     file: Any = None
@@ -133,7 +133,7 @@ def _serve(given: argparse.Namespace) -> int:
     if free is not None and needed > free:
         raise ConfigurationError(
             f"Cannot train this model here: it needs about {needed / 2**30:.1f} GiB of memory, {free / 2**30:.1f} are free; "
-            "give a smaller model, --context, --rows or --pass-tokens."
+            "use a smaller model, --context, --rows or --pass-tokens."
         )
     if file is not None and given.write_tokenizer is not None:
         gguf_model.write_tokenizer(file, given.write_tokenizer)
@@ -171,7 +171,7 @@ def _serve(given: argparse.Namespace) -> int:
             threading.Event().wait()
     except KeyboardInterrupt:
         pass
-    # Threads that compute are not waited for.
+    # Computing threads are not awaited.
     sys.stdout.flush()
     os._exit(0)
 

@@ -1,4 +1,5 @@
-"""The service as one trainer process uses it: a client for each event loop, and whether this trainer has paused it."""
+"""Use of the service by one trainer process: a client for each event loop, and the record of whether this trainer has paused
+the service."""
 
 from __future__ import annotations
 
@@ -11,19 +12,19 @@ from .connection import PATIENCE
 from .settings import Settings
 
 HELD = "trainable_agents_held"
-"""In a sample's metadata: the id of the episode, or of the group, that an earlier rollout left in the service."""
+"""Key in a sample's metadata: the id of the episode or group that an earlier rollout left in the service."""
 
 _logger = logging.getLogger(__name__)
 
 
 class TrainerLink:
     """With partial rollouts, episodes outlive the rollout that started them and must not ask the engine for tokens while its
-    weights change. So the service is paused when a rollout ends, and goes on with the next one.
+    weights change. So the service is paused when a rollout ends, and resumes with the next one.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.client = Client(settings.url, token=settings.token, patience=PATIENCE)
-        # None: not known. A trainer that was stopped may have left the service paused.
+        # `None`: not known. A trainer that was stopped may have left the service paused.
         self._is_held: bool | None = None
 
     async def hold(self) -> None:
@@ -46,7 +47,7 @@ _links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str
 
 
 def link_for(settings: Settings) -> TrainerLink:
-    """Of the running loop: connections cannot be shared between loops. slime has one for all its rollouts."""
+    """The client of the running loop: connections cannot be shared between loops. slime has one loop for all its rollouts."""
     links = _links.setdefault(asyncio.get_running_loop(), {})
     place = (settings.url, settings.token)
     if place not in links:
@@ -55,6 +56,6 @@ def link_for(settings: Settings) -> TrainerLink:
 
 
 async def close_links() -> None:
-    """Closes the connections of the running loop. slime needs it never; whoever ends a loop does, before."""
+    """Closes the connections of the running loop. slime never needs this; code that ends a loop calls it first."""
     for link in _links.pop(asyncio.get_running_loop(), {}).values():
         await link.client.aclose()

@@ -2,8 +2,8 @@
 
 The prompt of a data set's row is the index of the task, as text. TRL repeats it `num_generations` times and compares rewards by
 position, so every group is requested whole and handed back whole, one row for each episode, in order. Before the first rollout
-after a step, the weights are saved, and the engine that the service plays with loads them: rows are always of the weights
-that TRL holds. TRL is imported nowhere here; what is used of the trainer stands in `Rollouts.__call__`.
+after a step, the weights are saved, and the service's engine loads them: rows are always sampled from the weights that TRL
+holds. TRL is not imported here; `Rollouts.__call__` shows what is used of the trainer.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = ["Rollouts", "reward", "task_prompts"]
 
 
 class Rollouts:
-    """Give one to `GRPOTrainer(rollout_func=...)`, with `reward_funcs=[trainable_agents.trl.reward]`.
+    """Pass one to `GRPOTrainer(rollout_func=...)`, with `reward_funcs=[trainable_agents.trl.reward]`.
 
-    `engine` is the address of the server that the service plays with (`serve --url`); it must take `/update_weights_from_disk`
-    (`trainable-agents engine`, SGLang) and see `folder`, where weights are written (default: a temporary one). With `None`
-    the weights are not synchronised: for an engine that another program updates. `split` and `service` (the address) default
-    as in `Client`; `engine_key` and `token` are the servers' keys.
+    `engine` is the address of the server that the service samples from (`serve --url`); it must support
+    `/update_weights_from_disk` (`trainable-agents engine`, SGLang) and be able to read `folder`, where weights are written
+    (default: a temporary one). With `None` the weights are not synchronised: for an engine that another program updates.
+    `split` and `service` (the address) default as in `Client`; `engine_key` and `token` are the servers' keys.
 
-    An episode that failed or was aborted has no reward: its row holds one token outside the loss, and TRL leaves it out of its
-    group's mean. Raises `ConfigurationError` for prompts that are no tasks, for groups that are cut in pieces, and for
+    An episode that failed or was aborted has no reward: its row holds one token outside the loss, and TRL excludes it from its
+    group's mean. Raises `ConfigurationError` for prompts that are not tasks, for groups that are split, and for
     episodes of several branches.
     """
 
@@ -72,7 +72,7 @@ class Rollouts:
         if self._engine is None or step == self._synced:
             return
         accelerator = trainer.accelerator
-        # Every process takes part: with sharded weights each holds a part of them.
+        # Every process participates: with sharded weights each holds a part of them.
         state = accelerator.get_state_dict(trainer.model)
         if accelerator.is_main_process:
             folder = self._folder / f"step-{step}"
@@ -109,7 +109,8 @@ def task_prompts(count: int) -> list[dict[str, str]]:
 
 
 def whole_groups(prompts: Sequence[Any], size: int) -> list[int]:
-    """The task of each group of `size` equal prompts. TRL finds groups by position, so a piece of one shifts all that follow."""
+    """The task of each group of `size` equal prompts. TRL finds groups by position, so an incomplete group shifts all that
+    follow."""
     tasks = [_task(prompt) for prompt in prompts]
     groups = [tasks[at : at + size] for at in range(0, len(tasks), size)]
     if any(len(group) != size or len(set(group)) != 1 for group in groups):
@@ -137,7 +138,7 @@ def _row(episode: Episode, own: list[dict[str, Any]], all_rows: Sequence[dict[st
         )
     if len(own) == 1 and episode["outcome"] in ("completed", "truncated") and own[0]["reward"] is not None:
         return own[0]
-    # TRL wants a completion; this token is outside the loss. The other columns are those of any row.
+    # TRL requires a completion; this token is outside the loss. The other columns are those of any row.
     likeness = dict.fromkeys(name for row in all_rows for name in row)
     prompt = next((row["prompt_ids"] for row in all_rows), [0])
     return {
@@ -155,7 +156,7 @@ def _task(prompt: Any) -> int:
     if isinstance(prompt, int) or (isinstance(prompt, str) and prompt.strip().isdecimal()):
         return int(prompt)
     raise ConfigurationError(
-        f"Cannot find the task of a prompt: {str(prompt)[:80]!r} is no task index; make the data set with "
+        f"Cannot find the task of a prompt: {str(prompt)[:80]!r} is not a task index; make the data set with "
         "trainable_agents.trl.task_prompts."
     )
 

@@ -1,9 +1,9 @@
-"""verl's agent loop plays its episodes in the service: `Loop` is what `rollout.agent.agent_loop_config_path` names.
+"""An agent loop for verl that runs its episodes in the service: `Loop` is what `rollout.agent.agent_loop_config_path` names.
 
 ```yaml
 - name: trainable_agents
   _target_: trainable_agents.verl.Loop
-  url: http://127.0.0.1:8800   # further: token, split, engine, restarts, as docs/trainers.md has them; or their variables
+  url: http://127.0.0.1:8800   # further: token, split, engine, restarts (see docs/trainers.md); or their variables
 ```
 
 Importing this module imports verl, with torch and ray. Rows of the data set name the task as `extra_info["index"]` and may
@@ -31,14 +31,14 @@ _logger = logging.getLogger(__name__)
 
 
 class Loop(AgentLoopBase):  # type: ignore[misc]
-    """One episode for each `run`, on the server that verl's balancer gives it (engine "router", the default), or on the engine
+    """Runs one episode per `run`, on the server that verl's balancer assigns (engine "router", the default), or on the engine
     that the service was started with ("service").
 
     Row: prompt, response, mask, logprobs, and the episode's reward as `reward_score`; `extra_fields["trainable_agents"]` holds
-    the facts of its origin. An episode that failed or was aborted is played anew `restarts` times; then its row holds one token
-    outside the loss and reward 0, which counts in its group's mean: verl cannot leave a row out. A response longer than
-    `rollout.response_length` is cut off there, as verl's own loops do. Raises `ConfigurationError` for an episode of several
-    branches and for a prompt longer than `rollout.prompt_length`.
+    the facts of its origin. An episode that failed or was aborted is run again up to `restarts` times; after that, its row
+    holds one token outside the loss and reward 0, which counts in its group's mean, because verl cannot omit a row. A response
+    longer than `rollout.response_length` is truncated there, as in verl's own loops. Raises `ConfigurationError` for an episode
+    of several branches and for a prompt longer than `rollout.prompt_length`.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -84,7 +84,7 @@ class Loop(AgentLoopBase):  # type: ignore[misc]
         if self._settings.engine == "service":
             begun = await client.start_episode(index, key=key, **options)
             return await client.ended_episode(begun["id"])
-        # verl names a server by its address. It counts as busy for as long as the episode lasts.
+        # verl identifies a server by its address. The server counts as busy while the episode lasts.
         address, _ = await self.server_manager._acquire_server(key, prompt_ids=[], sampling_params={})
         try:
             begun = await client.start_episode(index, key=key, engine={"url": f"http://{address}"}, **options)
@@ -110,7 +110,7 @@ class Loop(AgentLoopBase):  # type: ignore[misc]
             reward_score=row["reward_score"],
             num_turns=row["num_turns"],
             metrics=row["metrics"],
-            # Under one name: verl puts these beside the columns of the data set, whose `uid` must stay.
+            # Stored under one name: verl merges these fields with the columns of the data set, whose `uid` must be kept.
             extra_fields={
                 "turn_scores": list(facts.get("turn_scores") or []),
                 "tool_rewards": [],
@@ -122,7 +122,7 @@ class Loop(AgentLoopBase):  # type: ignore[misc]
 
 
 def _nothing(episode: Episode) -> dict[str, Any]:
-    """Of an episode that trains nothing: verl wants a response, so one masked token stands there."""
+    """Row of an episode that trains nothing: verl requires a response, so it has one masked token."""
     return {
         "prompt_ids": [0],
         "response_ids": [0],

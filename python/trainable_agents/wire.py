@@ -1,4 +1,4 @@
-"""Answers of the service as Python sees them; /openapi.json of a running service is the authority."""
+"""Types of the service's answers; /openapi.json of a running service is the authority."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Failure(TypedDict):
 
 
 class Episode(TypedDict):
-    """What is known of an episode. What is decided at its end is `None` or empty before."""
+    """State of an episode. Fields that are decided at its end are `None` or empty before."""
 
     id: str
     group_id: str
@@ -53,7 +53,7 @@ class DroppedTokens(TypedDict):
 
 
 class Samples(TypedDict):
-    """Rows in the layout that was asked for, one for each branch of each episode."""
+    """Rows in the requested layout, one for each branch of each episode."""
 
     format: str
     episodes: list[Episode]
@@ -78,38 +78,40 @@ ProducerState = Literal["running", "paused", "lapsed", "draining", "ended", "can
 
 
 class ProducerOptions(TypedDict, total=False):
-    """What a producer may be told beside `samples` and `batch_groups`. What is `None` or left out is the service's default."""
+    """Options of a producer in addition to `samples` and `batch_groups`. `None` or an omitted option means the service's
+    default."""
 
     split: str | None
     tasks: list[int] | None
-    """Indexes; default: all of the split, in order."""
+    """Task indexes; default: all of the split, in order."""
     passes: int | None
-    """How often each task is played; default: without end."""
+    """Number of times that each task is run; default: unlimited."""
     seed: int | None
     sampling_params: dict[str, Any] | None
     engine: dict[str, Any] | None
     max_staleness: int | None
-    """Versions by which the oldest token of a group may be older than the trainer's weights; default: 1."""
+    """Maximum number of versions by which the oldest token of a group may lag behind the trainer's weights; default: 1."""
     stale: Literal["drop", "requeue"] | None
     buffer_groups: int | None
     filters: list[str] | None
-    """Like "zero-signal" and "reward-range:0.1-0.9"."""
+    """Filters such as "zero-signal" and "reward-range:0.1-0.9"."""
     min_group: int | None
     replacements: int | None
     group_timeout_seconds: float | None
     group_cutoff: Literal["keep", "drop"] | None
     curriculum: bool | None
     weight_version: str | int | None
-    """What the engine has at the beginning."""
+    """Version of the engine's weights at the beginning."""
     training: str | None
-    """Whose it is: only reports that name the same training reach it."""
+    """Training that it belongs to: only reports that name the same training reach it."""
     lease_seconds: float | None
-    """It begins nothing more when its trainer was not heard for so long, until it is; default: 3600."""
+    """Seconds without a request from its trainer after which it begins no further group until the next request; default:
+    3600."""
 
 
 class Producer(TypedDict):
-    """Groups without end, for a trainer that trains while they are played. `batches`: handed over so far, and so the number of
-    the next one."""
+    """A continuous source of groups, for a trainer that trains while they run. `batches`: number of batches handed over so far,
+    which is also the number of the next one."""
 
     id: str
     state: ProducerState
@@ -132,7 +134,7 @@ class Producer(TypedDict):
 
 class BatchGroup(Group):
     staleness: int
-    """Versions between its oldest token and the trainer's weights, when it was handed over."""
+    """Number of versions between its oldest token and the trainer's weights when it was handed over."""
 
 
 class Batch(TypedDict):
@@ -145,7 +147,7 @@ class Batch(TypedDict):
 
 class TakenGroup(BatchGroup):
     rows: list[Any]
-    """In the layout that was asked for."""
+    """Rows in the requested layout."""
     dropped_tokens: list[DroppedTokens]
 
 

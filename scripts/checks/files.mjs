@@ -1,7 +1,7 @@
 // `npm run check -- files`: rules for every tracked file. It is small enough to read in one go, has
 // a header that describes it, and contains nothing that is true only on one machine: its paths, and
 // the registry it installs from. Objects are written out. package.json has no script that npm runs
-// when another was requested.
+// implicitly with another one.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { findCoupledScripts, readManifest } from "./manifest.mjs";
 
 const limits = {
   bytes: 1_000_000,
-  /** Weights of a model of ours: a million parameters of two bytes each. */
+  /** Weights of one of our models: a million parameters of two bytes each. */
   weightBytes: 2_500_000,
   /**
    * Lines of a source file; tables and catalogues, which identify themselves in their header, may

@@ -53,7 +53,7 @@ export async function makePrompts(folder, { count, shortest, longest }) {
   return Array.from({ length: count }, (_, index) => {
     const length = Math.round(shortest + ((longest - shortest) * index) / (count - 1));
     const ids = conversations.slice(3 * index, 3 * index + 4).flatMap(({ tokens }) => [...tokens]);
-    if (ids.length < length) throw new Error(`The conversations have ${ids.length} tokens, ${length} are needed.`);
+    if (ids.length < length) throw new Error(`The conversations have ${ids.length} tokens, expected ${length}.`);
     return Uint32Array.from(ids.slice(0, length));
   });
 }

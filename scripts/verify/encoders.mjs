@@ -1,6 +1,6 @@
-// `npm run verify -- encoders`: the modules with which SGLang and vLLM make the prompts of models
-// that have no chat template, taken from their wheels, against our encoders, with the vendors' own
-// sentences: random conversations, compared byte for byte.
+// `npm run verify -- encoders`: the modules that SGLang and vLLM use to build prompts for models
+// without a chat template, taken from their wheels, compared with our encoders, with the vendors'
+// own sentences: random conversations, compared byte for byte.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -2,8 +2,8 @@
 // openenv-core's and openenv's scaffolds and worlds on their servers, ors-sdk's server, servers of
 // the official packages of MCP. Each is run over a reliable connection, over a faulty one, and in a
 // run that is killed again and again; every episode has one outcome, no episode that a fault ended
-// is trained, all sessions are closed. The reverse direction: openenv-core's clients run against a
-// server of ours, and the conformance tool of MCP runs on both our sides.
+// is trained, all sessions are closed. The reverse direction: openenv-core's clients run against
+// our server, and the conformance tool of MCP runs on both our sides.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -152,7 +152,7 @@ export async function verifyEnvironments({ full = false } = {}) {
         await policy.close();
       }
     }
-    await report.check("the bookshop on a server of ours, played by openenv-core's Python clients", () => {
+    await report.check("the bookshop on our own server, played by openenv-core's Python clients", () => {
       const client = (/** @type {readonly string[]} */ ...given) => runClient(python, given, { cwd: here, home });
       return playWithPythonClients(client, [boxesPort, guessPort]);
     });

@@ -1,6 +1,6 @@
 // The fields of requests as typed by the client libraries of OpenAI and Anthropic: read from the
-// declarations of installed packages, and compared with those for which the table of the gateway's
-// dialects was written. A new field has no row yet, and the gateway only counts it.
+// declarations of installed packages, and compared with those that the table of the gateway's
+// dialects was written for. A new field has no row yet, and the gateway only counts it.
 //
 // `node scripts/verify/gateway-fields.mjs <folder>` compares the packages of a folder; `--write`
 // records them.

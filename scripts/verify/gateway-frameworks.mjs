@@ -1,5 +1,5 @@
 // Agent frameworks as clients of the gateway, in addition to the client libraries of `gateway.mjs`:
-// each has packages of its own, because they require different versions of the same ones, and those
+// each has its own packages, because they require different versions of the same ones, and those
 // that need a newer Node run on npm's `node` package.
 
 import { cpSync } from "node:fs";

@@ -1,6 +1,6 @@
-// External coding programs against the gateway: headless, with a HOME and an environment of their
-// own, in an empty folder, with a policy that calls three of the program's own tools and then says
-// that it is done. A context of 65,536 tokens.
+// External coding programs against the gateway: headless, with their own HOME and environment, in
+// an empty folder, with a policy that calls three of the program's own tools and then says that it
+// is done. A context of 65,536 tokens.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -46,7 +46,7 @@ const programs = {
   },
 };
 
-/** The tool by which each program runs a command, and its arguments. */
+/** The tool that each program uses to run a command, and its arguments. */
 const shells = {
   exec_command: (/** @type {string} */ cmd) => ({ cmd }),
   run_shell_command: (/** @type {string} */ command) => ({ command, description: "a step", is_background: false }),

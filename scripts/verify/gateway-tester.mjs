@@ -150,7 +150,7 @@ function installTester() {
   return null;
 }
 
-/** Says what the tester requests, adds with its tool, and remembers codes. */
+/** Repeats what the tester requests, adds numbers with its tool, and remembers codes. */
 function obedientEngine() {
   const tokenizer = createReadableTokenizer();
   return createScriptedEngine({

@@ -1,7 +1,7 @@
-// `npm run verify -- gateway-training`: an external agent program, a process of its own that knows
-// an address and keys, learns through the gateway; for comparison the built-in loop learns on the
-// same tasks with the same seeds. The learner is that of `train`, and learns from the contents of
-// the gateway's run folder. Each row must equal the built-in loop's, token for token and logprob
+// `npm run verify -- gateway-training`: an external agent program, a separate process that knows
+// only an address and keys, learns through the gateway; for comparison, the built-in loop learns on
+// the same tasks with the same seeds. The learner is that of `train`, and learns from the contents
+// of the gateway's run folder. Each row must equal the built-in loop's, token for token and logprob
 // for logprob, and so must the weights; both must learn, and the gain on held-out tasks must lie in
 // the interval of the built-in loop's.
 
@@ -59,7 +59,7 @@ const flags = {
 };
 
 /**
- * @param {{ full: boolean, model: string }} options `full`: the built-in loop with its own answers to format errors, too.
+ * @param {{ full: boolean, model: string }} options `full`: also the built-in loop with its own answers to format errors.
  * @returns {Promise<number>} An exit code.
  */
 export async function verifyGatewayTraining({ full, model }) {

@@ -1,7 +1,7 @@
 // `npm run verify -- gateway`: real client libraries run bookshop tasks through the gateway, whole
 // and streamed, with the scripted expert as the policy. Every prompt and action that the engine saw
 // must occur in the rows, once; nothing is encoded again; every client's conversation is one
-// append-only trajectory. Clients have a folder and a HOME of their own and an emptied environment.
+// append-only trajectory. Each client has its own folder and HOME and an emptied environment.
 
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -67,12 +67,12 @@ const clients = [
 
 /** Time limit of one client program. */
 const limitMs = 60_000;
-/** Minimum number of tool calls; fewer would show little. */
+/** Minimum number of tool calls; fewer would prove little. */
 const leastCalls = 3;
 const mostTasks = 4;
 
 /**
- * @param {{ full: boolean }} options `full`: coding programs, too.
+ * @param {{ full: boolean }} options `full`: coding programs as well.
  * @returns {Promise<number>} An exit code.
  */
 export async function verifyGateway({ full }) {

@@ -68,7 +68,7 @@ const snippets = [
 export async function verifyGguf(parameters) {
   const [path, folder] = parameters.map((one) => resolve(process.env["INIT_CWD"] ?? ".", one));
   if (path === undefined) {
-    process.stderr.write("Cannot verify: no model is named; give the path of a GGUF file.\n");
+    process.stderr.write("Cannot verify: no model is named; pass the path of a GGUF file.\n");
     return 2;
   }
   const install = installLlama();

@@ -1,7 +1,7 @@
 // `npm run verify -- metrics`: the curves of a rollout, killed in the middle and resumed, and of a
 // training, continued, as stored by W&B's own program, an MLflow server and a trackio server; logs
-// of inspect and ATIF as read by the programs of those formats. All from PyPI, on 127.0.0.1, with a
-// home of their own and nothing of this shell's environment.
+// of inspect and ATIF as read by the programs of those formats. All from PyPI, on 127.0.0.1, each
+// with its own home and no variables of this shell.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

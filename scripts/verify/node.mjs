@@ -1,6 +1,6 @@
-// `npm run verify -- node`: other Node versions, from npm's own package of them. The oldest that is
-// refused states the required version, as a program and in every script; the whole suite passes on
-// the newer ones.
+// `npm run verify -- node`: other Node versions, from npm's own package of them. On a refused
+// version the program and every script state the required one; the whole suite passes on the newer
+// ones.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Packages of npm that a verification runs, in a folder of their own below build/ and never in the package.
+// npm packages that a verification runs, in their own folder below build/ and never in the package.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

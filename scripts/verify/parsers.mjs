@@ -129,7 +129,8 @@ function readVectors(file) {
 /**
  * @param {Names} there
  * @param {number} count Texts a name.
- * @param {{ readonly texts: number, readonly cuts: number }} streamed So many of them are streamed, too, each with so many cuts.
+ * @param {{ readonly texts: number, readonly cuts: number }} streamed Number of texts that are also
+ * streamed, and number of cuts for each.
  */
 function playRandom(there, count, streamed) {
   const allTools = Object.values(toolsets);
@@ -161,7 +162,7 @@ function playRandom(there, count, streamed) {
         reasoning_parser: name,
         options: {
           ...(random.integer(2) === 0 ? {} : { force_reasoning: true }),
-          // Ours is followed by a tool-call parser.
+          // Our reasoning parser is followed by a tool-call parser.
           ...(name === "muse" ? { tool_call_parser_active: true } : {}),
         },
         text: randomText(good, foreign, random),
@@ -171,7 +172,7 @@ function playRandom(there, count, streamed) {
   return [...tools, ...reasoning];
 }
 
-/** A longer text is not streamed character by character. */
+/** Longer texts are not streamed character by character. */
 const shortText = 200;
 
 /**

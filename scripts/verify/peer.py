@@ -1,5 +1,5 @@
 # Reads a model folder with transformers, on the processor, in 32 bits, and answers the cases of a reference file: logprobs of
-# the last tokens given those before them, and greedy continuations. Started by verify.mjs in an environment that it made.
+# the last tokens given those before them, and greedy continuations. Started by verify.mjs in an environment that it created.
 
 import json
 import sys

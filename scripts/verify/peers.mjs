@@ -1,6 +1,6 @@
-// `npm run verify -- transformers|llama-cpp`: another program reads a model of ours, and must give
-// the same results for real prompts. --write stores the outcome in the model's folder, with the
-// SHA-256 of the weights to which it applies.
+// `npm run verify -- transformers|llama-cpp`: another program reads one of our models, and must
+// produce the same results for real prompts. --write stores the outcome in the model's folder, with
+// the SHA-256 of the weights to which it applies.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";

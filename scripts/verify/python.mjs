@@ -1,5 +1,5 @@
-// Python environments of the verifications, below build/ and never in the package: uv from PyPI in
-// one of its own, then one for each server with pinned versions. pip's and uv's own settings decide
+// Python environments of the verifications, below build/ and never in the package: first one for uv
+// from PyPI, then one for each server with pinned versions. pip's and uv's own settings decide
 // where packages come from.
 
 import { spawnSync } from "node:child_process";
@@ -47,7 +47,7 @@ export function makeEnvironment({ name, packages, overrides = [], hashed = "", o
 }
 
 /**
- * Installs a package without its dependencies into a folder of its own.
+ * Installs a package without its dependencies into its own folder.
  *
  * @param {string} folder
  * @param {string} wanted Package in uv's notation.
@@ -73,7 +73,7 @@ export function versionOf(python, distribution) {
   return outputOf(python, `import importlib.metadata; print(importlib.metadata.version("${distribution}"))`);
 }
 
-/** Output of a program in Python. @param {string} python @param {string} code */
+/** Output of a Python program. @param {string} python @param {string} code */
 export function outputOf(python, code) {
   return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim();
 }

@@ -1,6 +1,6 @@
 // Checks for every real server that serves our model: the contract of engines, greedy and sampled
 // logprobs, a weight update in the middle of a request, and episodes. Checks of features that only
-// one server has are in its own module.
+// one server has are in that server's module.
 
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -85,7 +85,7 @@ export async function checkServer(report, server) {
 }
 
 /**
- * Parameters that both servers name alike.
+ * Parameters that have the same name in both servers.
  *
  * @param {import("./sampled-logprobs.mjs").Params} params
  */

@@ -1,10 +1,10 @@
-"""Records what transformers makes of models' chat templates and tokenizers, as golden files.
+"""Records the output of transformers for chat templates and tokenizers of models, as golden files.
 
 Run: python record-goldens.py <folder for the files> <folder of a model>...
-Needs Python with transformers and jinja2; tests/goldens/README.md has the versions and the whole command for our own models.
+Needs Python with transformers and jinja2; tests/goldens/README.md states the versions and the full command for our own models.
 Writes render.<name>.jsonl and prefix.<name>.jsonl, named after the model's folder, and where the model has a tokenizer.json
 encode.<name>.jsonl, decode.<name>.jsonl and drift.<name>.jsonl, for `npm run conformance -- models <folder>`.
-Not a test of ours: it never asks our code anything.
+Not a test: none of our code is involved.
 """
 
 import datetime
@@ -81,7 +81,7 @@ CONVERSATIONS = [
     [],
 ]
 
-# Where tokenizers differ: blanks, digits, contractions, scripts, combining marks, bytes that are no character of their own.
+# Inputs on which tokenizers differ: blanks, digits, contractions, scripts, combining marks, bytes that do not form a character.
 TEXTS = [
     "", " ", "  ", "\n", "\n\n", " \n ", "\t", "\r\n", "a", " a", "a ", "I'm we'll they'd", "It'S", "1234567", "3.14e-10",
     "$12.50", "#W1042", "snake_case CamelCase", "e\u0301 \u00e9", "stra\u00dfe", "\u0130", "\ufb01", "日本語", "مرحبا", "👩‍👩‍👧", "😀",
@@ -91,7 +91,7 @@ CHARACTERS = "abc XYZ 019 .,'\"{}[]<>|_-\n\t\u00e9\u00df日本😀\u0301\u200d#$
 
 
 def compiled(text):
-    """transformers' own compiler, with the clock stopped."""
+    """The compiler of transformers, with a fixed clock."""
     environment = chat_template_utils._compile_jinja_template(text).environment
     environment.globals["strftime_now"] = lambda form: datetime.datetime.fromisoformat(NOW).strftime(form)
     return environment.from_string(text)
@@ -146,7 +146,7 @@ def prefix_record(template, given, appended, start):
 
 
 def read_template(folder):
-    """chat_template.jinja, else the template in tokenizer_config.json."""
+    """The template in chat_template.jinja, otherwise the one in tokenizer_config.json."""
     source = folder / "chat_template.jinja"
     if source.exists():
         return source.read_text("utf8")
@@ -158,7 +158,7 @@ def read_template(folder):
 
 
 def tokenizer_records(folder, name, rendered):
-    """Texts to ids, ids to text, and where encoding in parts differs from encoding the whole; seeded."""
+    """Records encodings, decodings, and the places at which encoding in parts differs from encoding the whole. Seeded."""
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     draw = random.Random(name)
 
@@ -228,7 +228,7 @@ def record(folder, target):
 
 def main():
     if len(sys.argv) < 3:
-        sys.exit("Cannot record goldens: give <folder for the files> <folder of a model>...")
+        sys.exit("Cannot record goldens: pass <folder for the files> <folder of a model>...")
     target, *folders = map(pathlib.Path, sys.argv[1:])
     for folder in folders:
         record(folder, target)

@@ -25,8 +25,8 @@ import { testPrompts } from "../../dist/learner/pretraining/index.js";
 
 const mostNewTokens = 32;
 /**
- * Maximum logprobs of a prompt: in a short conversation they include guidelines and tools, with
- * which all prompts begin.
+ * Maximum logprobs of a prompt: in a short conversation they include guidelines and tools, which
+ * all prompts begin with.
  */
 const mostLogprobs = 200;
 

@@ -41,7 +41,7 @@ def main(template_path, input_path, output_path, special_tokens, now):
                 **request["kwargs"],
             )
         except Exception as error:
-            # raise_exception() raises exactly this class; other refusals differ in their messages.
+            # raise_exception() raises exactly this class; other exceptions differ in their messages.
             is_raised = type(error) is jinja2.exceptions.TemplateError
             return f"refused: {sha256(error.message)}" if is_raised else "refused"
         return sha256(text)

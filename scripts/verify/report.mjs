@@ -1,5 +1,5 @@
-// Output of a verification: a line for each check as it ends, with its figure, and whether all
-// held.
+// Output of a verification: a line for each check as it ends, with its figure, and the overall
+// verdict.
 
 /**
  * @param {string} subject

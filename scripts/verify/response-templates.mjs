@@ -1,6 +1,5 @@
 // `npm run verify -- response-templates`: transformers' `parse_response`, and SGLang's copy of it,
-// against ours: the templates that TRL ships and templates of our own, on random answers, whole and
-// in pieces.
+// against ours: the templates that TRL ships and our own, on random answers, whole and in pieces.
 
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -55,8 +54,8 @@ export async function verifyResponseTemplates({ quick, write }) {
   let different = 0;
   let texts = 0;
   /**
-   * Differences of SGLang 0.5.23's copy, which is older than transformers' and has changes of its
-   * own.
+   * Differences of SGLang 0.5.23's copy, which is older than transformers' version and has its own
+   * changes.
    */
   let otherwise = 0;
   /** The first answers of each of our own templates, with the readings of transformers. */

@@ -1,4 +1,5 @@
-// `npm run verify -- router`: the real SGLang router in front of servers of ours. Installs it from PyPI, below build/.
+// `npm run verify -- router`: the real SGLang router in front of our servers. Installs it from
+// PyPI, below build/.
 
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -142,7 +143,7 @@ export async function verifyRouter({ newest }) {
     const inTheMiddle = async () => workers[0]?.kill();
     const played = await playEpisodes([...flags, "--concurrency", "32"], { episodes: 128, inTheMiddle });
     const figure = `${played.figure}; ${played.before} episodes had ended before the kill`;
-    // A kill that no call noticed proves nothing.
+    // A kill that no call noticed does not prove anything.
     if (played.before >= 128 || played.retries === 0) throw new Error(figure);
     return figure;
   });

@@ -1,5 +1,5 @@
-// Meaning of a server's logprobs: tokens sampled under one parameter after the other, against the
-// distribution that our own kernels compute for the same places. A logprob comes from the
+// Meaning of a server's logprobs: tokens sampled with one parameter at a time, compared with the
+// distribution that our own kernels compute for the same positions. A logprob comes from the
 // distribution after penalties, biases and temperature and before truncation (SGLang), or from the
 // model's own (vLLM, unless it is started otherwise); truncated tokens are never sampled.
 

@@ -96,10 +96,10 @@ export async function verifySglang({ newest }) {
     updateWeights: (name) =>
       post("/update_weights_from_disk", { model_path: folder, weight_version: name, flush_cache: false }),
   });
-  // Last, because some of the replies change the version of the weights.
+  // This comes last, because some of the replies change the version of the weights.
   await report.check("every recorded reply", async () => {
     await post("/update_weight_version", { new_version: "default" });
-    // An id outside the vocabulary ends this server; our clients do not send one.
+    // An id outside the vocabulary crashes this server; our clients never send one.
     return replayProbes(url, {
       file: "sglang-0.5.23.jsonl",
       model: folder,

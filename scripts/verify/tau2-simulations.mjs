@@ -1,6 +1,6 @@
-// Rollouts of scripted sides over worlds of τ²-bench: reference solutions, some of them changed,
-// among calls of other tools, and endings of several kinds. All are drawn from a seed. Agent and
-// user of an episode share its script, which the user's first message names.
+// Rollouts with scripted agents and users in τ²-bench: reference solutions, some of them altered,
+// mixed with calls of other tools, and several kinds of endings. Everything is drawn from a seed.
+// Agent and user of an episode share its script, which the user's first message names.
 
 import { join } from "node:path";
 import { judgedAssertions, stopToken, tau2Source } from "../../dist/environments/tau2-bench/index.js";
@@ -33,8 +33,8 @@ const variants = /** @type {const} */ ([
 const free = { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 };
 
 /**
- * Runs tasks of a domain into run folders: most to their end, some into a limit. Resolves with the
- * folders.
+ * Runs tasks of a domain into run folders: most of them to the end, some up to a limit. Resolves
+ * with the folders.
  *
  * @param {Data} data
  * @param {{ readonly folder: string, readonly out: string, readonly count: number, readonly isSolo: boolean, readonly verdict: boolean, readonly seed: number }} options
@@ -174,7 +174,7 @@ function constantJudge(tasks, verdict) {
 }
 
 /**
- * Rounds of calls, each of one side.
+ * Rounds of calls, each made by one side.
  *
  * @param {Data} data
  * @param {readonly Task[]} tasks

@@ -1,5 +1,5 @@
 // `npm run verify -- tau2`: 100 episodes over the worlds of τ²-bench, exported as upstream's files
-// and scored again by upstream's own evaluator, from a checkout named by TAU2_REPO. Rewards,
+// and scored again by upstream's own evaluator, from the checkout that TAU2_REPO names. Rewards,
 // breakdowns and every check must be equal. The judge of assertions in natural language is a
 // constant on both sides: the output of a model is not compared.
 
@@ -111,8 +111,8 @@ export async function verifyTau2() {
 }
 
 /**
- * A reward without sentences of justification, and with each action or assertion by its name: the
- * reference adds defaults to them.
+ * A reward without its sentences of justification, and with actions and assertions reduced to their
+ * names, because the reference adds defaults to them.
  *
  * @param {object} reward
  * @returns {unknown}

@@ -1,7 +1,6 @@
 """Scores files of simulations with tau2-bench itself, as its `evaluate-trajs --fresh-tasks` does.
 
-Arguments: the checkout, then pairs of a file and "true" or "false", what the judge says of every assertion in words. Prints one line of
-JSON for each file: what the reference's evaluator says of its simulations, in order.
+Arguments: the checkout, then pairs of a file and "true" or "false", the judge's verdict on every natural-language assertion. Prints one line of JSON for each file: the results of the reference's evaluator for its simulations, in order.
 """
 
 import json

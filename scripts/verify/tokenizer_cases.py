@@ -1,4 +1,4 @@
-"""Definitions of tokenizers of every kind, and what Hugging Face tokenizers makes of hostile texts and lists of ids with them.
+"""Definitions of tokenizers of every kind, and the results of Hugging Face tokenizers for hostile texts and lists of ids.
 
 Called by tokenizers.mjs: tokenizer_cases.py <output.jsonl> <texts> <lists>. Each line is a case: a name, a tokenizer.json (or the
 reason why tokenizers refuses it), texts with their ids and their decoding, and lists of ids with their decodings.
@@ -26,7 +26,7 @@ def train(model, trainer, split):
 
 
 def with_tokens(model, tokens):
-    """The same BPE with further tokens before all others."""
+    """The same BPE with additional tokens before all others."""
     old = sorted(model["vocab"], key=model["vocab"].get)
     names = tokens + [name for name in old if name not in tokens]
     return {**model, "vocab": {name: id for id, name in enumerate(names)}}

@@ -1,4 +1,4 @@
-"""The corpus that small vocabularies are trained on, and texts that tokenizers read differently."""
+"""The training corpus of small vocabularies, and texts that tokenizers encode differently."""
 
 import random
 
@@ -62,7 +62,7 @@ PIECES = ["order", " the", "  ", "é", "日本", "<l>", " <r>", "<b>", "Σ", "�
 
 
 def hostile_texts(count):
-    """The written ones first, then random ones, always the same."""
+    """Handwritten texts first, then random ones; always the same."""
     chooser = random.Random(34)
     texts = list(TEXTS)
     while len(texts) < count:

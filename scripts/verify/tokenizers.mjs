@@ -1,7 +1,7 @@
-// `npm run verify -- tokenizers`: our tokenizers against Hugging Face tokenizers. A script makes
+// `npm run verify -- tokenizers`: our tokenizers against Hugging Face tokenizers. A script creates
 // definitions of every kind of model, normalizer, pre-tokenizer, decoder and added token
 // (tokenizer_cases.py); each is loaded by both, encodes 40 hostile texts, and decodes them and 40
-// lists of ids, whole and id by id. A definition must give equal ids and texts, or be refused when
+// lists of ids, whole and id by id. A definition must yield equal ids and texts, or be refused when
 // it is loaded. --write stores the figures in tokenizers.json beside this file, and a few texts and
 // lists of each definition in the fixtures of src/tokenizers; without it they are compared with
 // that file.

@@ -1,7 +1,7 @@
 // `npm run verify -- traces`: spans of a rollout as shown by Phoenix: agents, models and tools with
-// their tokens, and message contents only if requested. Phoenix from PyPI on 127.0.0.1, with a home
-// of its own and nothing of this shell's environment; the SDK is the program that docs/scale.md
-// prints. Langfuse needs PostgreSQL and ClickHouse, and is not run.
+// their tokens, and message contents only if requested. Phoenix from PyPI on 127.0.0.1, with its
+// own home and no variables of this shell; the SDK is the program that docs/scale.md prints.
+// Langfuse needs PostgreSQL and ClickHouse, and is not run.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -78,7 +78,7 @@ export async function verifyTraces() {
 }
 
 /**
- * Runs a rollout in a process of its own, whose SDK sends to Phoenix.
+ * Runs a rollout in a separate process, whose SDK sends to Phoenix.
  *
  * @param {string} folder @param {{ metrics: string, sdk: string, url: string }} options @returns {Promise<number | null>}
  */

@@ -1,5 +1,5 @@
 // `node scripts/verify/trained-rows.mjs <model> <folder> <steps>`: trains the model as `train`
-// does, and also writes the training data: `<folder>/steps.jsonl`, a line for each step with its
+// does, and also writes the training data to `<folder>/steps.jsonl`: one line per step with its
 // groups of slime rows, without those of zero variance. For `npm run verify -- trainers`, where
 // torch learns from the same rows with the loss of python/trainable_agents/torch_grpo.py, which has
 // no penalties for broken rules or for distance.

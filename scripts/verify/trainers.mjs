@@ -1,8 +1,9 @@
 // `npm run verify -- trainers`: the plug-ins for trainers, each run by the trainer itself on the
-// CPU, with a model of ours and the real service: TRL's GRPOTrainer, verl's agent loop, plain
-// torch, the learner of real models, and slime if SLIME_REPO names a checkout of it (it is on no registry); and the learner of
-// `train` compared with torch on the same rows. With --full torch trains for 12 minutes and must
-// pass more of the held-out tasks, and the learner makes twelve steps for comparison with torch.
+// CPU, with one of our models and the real service: TRL's GRPOTrainer, verl's agent loop, plain
+// torch, the learner of real models, and slime if SLIME_REPO names a checkout of it (it is on no
+// registry); and the learner of `train` compared with torch on the same rows. With --full torch
+// trains for 12 minutes and must pass more of the held-out tasks, and the learner makes twelve
+// steps for comparison with torch.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

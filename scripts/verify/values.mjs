@@ -1,7 +1,8 @@
-// `npm run verify -- values`: number of 46 kinds of arguments that survive writing by each chat
-// template and reading by its family's parser, and those that do not: for every template of
-// packages on PyPI, and of ../shared/models. Prints the figures; a test checks those of ../shared
-// (src/renderers/audit/argument-values.test.ts), and the counts of all are in docs/templates.md.
+// `npm run verify -- values`: of 46 kinds of arguments, the number that survives being written by
+// each chat template and read by its family's parser, and the kinds that do not: for every template
+// of packages on PyPI, and of ../shared/models. Prints the figures; a test checks those of
+// ../shared (src/renderers/audit/argument-values.test.ts), and the counts of all are in
+// docs/templates.md.
 
 import { auditTemplate } from "../../dist/renderers/index.js";
 import { standIn } from "./families.mjs";

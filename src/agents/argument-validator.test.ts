@@ -61,7 +61,7 @@ test.each([
   ["an unknown dialect", { $schema: "https://example.com/dialect" }],
   ["a broken keyword", { properties: { a: { minimum: "1" } } }],
   ["an asynchronous schema", { $async: true, type: "object" }],
-])("a schema that cannot be used is no schema, and is warned about: %s", (_case, parameters) => {
+])("a schema that cannot be used is not a schema, and is warned about: %s", (_case, parameters) => {
   const tool = toolWith(parameters);
   expect(findViolation(tool, object('{"a": 1}'))).toBe(null);
   expect(schemaWarnings([tool])).toEqual([expect.stringMatching(/^Arguments of tool "f" are not checked: /)]);

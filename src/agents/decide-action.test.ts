@@ -179,7 +179,7 @@ test("decideAction() never throws, and what it carries out is a call of the acti
   );
 });
 
-test("decideAction() passes on a call of no tool where the environment answers those, and nothing that is no call", () => {
+test("decideAction() passes on a call of no tool where the environment answers those, and nothing that is not a call", () => {
   const own = { tools, argumentErrors: "loop", unknownTools: "environment", policy: createProblemPolicy({}) } as const;
   const decide = (shape: Shape, calls: "one" | "several" = "one") => decideAction(actionWith(shape), { ...own, calls });
   const problems = [{ code: "unknown-tool", toolName: "fly" }];

@@ -213,7 +213,7 @@ function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProble
 }
 
 const hint = " Repeat it in the format that the tools section shows.";
-/** Begins the example at the end of a detail that has one. */
+/** Text that begins the example at the end of a detail. */
 const exampleLead = "Write a call like this:";
 
 /** Maximum number of tools named in a message; longer lists would cost more context than they help. */
@@ -258,7 +258,7 @@ function listTools(tools: readonly Tool[]): string {
  * - `observe`: nothing is carried out; the policy reads the problem, and the episode continues.
  * - `utterance`: the text beside the call goes to the user, and the call is dropped.
  * - `first`: the first call is carried out, and the others are dropped.
- * - `forward`: the call goes to the environment as it is.
+ * - `forward`: the call goes to the environment unchanged.
  * - `end`: the episode ends and is graded. `abort`: it ends and is not graded.
  */
 export type ProblemDisposition = "observe" | "utterance" | "first" | "forward" | "end" | "abort";

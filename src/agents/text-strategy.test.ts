@@ -101,7 +101,7 @@ describe("what act and react read", () => {
     ["Hello.", "Hello."],
     ["Action:", ""],
     ['Action:\n{"name": "respond", "arguments": {"content": "Your Action: none"}}', 'none"}}'],
-  ])("a part that is no JSON is words: %j", (text, words) => {
+  ])("a part that is not JSON is words: %j", (text, words) => {
     expect(decide(text)).toEqual({ type: "say", content: words, problems: [] });
   });
 
@@ -153,7 +153,7 @@ describe("what act and react read", () => {
     ['{"name": "respond"}', "not-an-object"],
     ['{"name": "respond", "arguments": {}}', "schema-violation"],
     ['{"name": "respond", "arguments": {"content": null}}', "schema-violation"],
-  ])("JSON that is no action is observed by name: %s", (text, code) => {
+  ])("JSON that is not an action is observed by name: %s", (text, code) => {
     const decision = decide(`Action:\n${text}`);
     expect([decision.type, codes(decision)]).toEqual(["observe", [code]]);
   });
@@ -198,7 +198,7 @@ describe("what act and react read", () => {
     expect(decide(said(`<think>${reasoning}</think>${content}`, { reasoning, content })).type).toBe("call");
   });
 
-  test("a call in the model's own syntax is no action, and nobody hears it", () => {
+  test("a call in the model's own syntax is not an action, and nobody hears it", () => {
     const foreign = '<tool_call>{"name": "get_order", "arguments": {"id": "1"}}</tool_call>';
     const toolCalls = [{ id: "call_3_0", name: "get_order", argumentsText: '{"id": "1"}' }];
     for (const text of [foreign, `Action:\n${foreign}`]) {

@@ -89,13 +89,13 @@ export function createFewShot(options: FewShotOptions = {}): AgentStrategy {
   const { displays = [], displayCount = 5, ...rest } = options;
   if (!Number.isInteger(displayCount) || displayCount < 1) {
     throw new ConfigurationError(
-      `Cannot make an agent with strategy "few-shot": displayCount is ${displayCount}, a whole number of at least 1 is needed.`,
+      `Cannot create an agent with strategy "few-shot": displayCount is ${displayCount}, expected a whole number of at least 1.`,
     );
   }
   if (displays.length < displayCount) {
     throw new ConfigurationError(
-      `Cannot make an agent with strategy "few-shot": there are ${displays.length} displays, but ${displayCount} should be shown; ` +
-        "give a file with more of them, or show fewer.",
+      `Cannot create an agent with strategy "few-shot": there are ${displays.length} displays, but ${displayCount} should be shown; ` +
+        "use a file with more displays, or show fewer.",
     );
   }
   const toolCalling = createToolCalling(rest);
@@ -121,7 +121,7 @@ export function parseDisplays(text: string, path: string): string[] {
     const display = value instanceof Map ? value.get("messages_display") : undefined;
     if (typeof display === "string") return [display];
     throw new ConfigurationError(
-      `Cannot read displays from "${path}", line ${index + 1}: it is no JSON object with a text "messages_display"; correct the line, or name another file.`,
+      `Cannot read displays from "${path}", line ${index + 1}: it is not a JSON object with a string "messages_display"; correct the line, or name another file.`,
     );
   });
 }

@@ -1,6 +1,6 @@
 // Public entry: the policy as a model of the AI SDK. Its calls go to a gateway in this process,
-// without a socket, and are recorded there like those of any program. The provider's package, which
-// is an optional peer, and the gateway implement the dialect: none of it is here.
+// without a socket, and are recorded there like those of any program. The dialect is implemented by
+// the provider's package, an optional peer, and by the gateway, not here.
 
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { Gateway } from "../gateway/index.ts";

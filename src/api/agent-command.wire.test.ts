@@ -256,7 +256,7 @@ describe("rollout() with an agent command", { timeout: 120_000 }, () => {
 
   test("is refused for tasks that are not, by line", async () => {
     await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n{"name": "two"}\n');
-    await expect(rollout(shared())).rejects.toThrow('line 2: a JSON object with an "id" is needed');
+    await expect(rollout(shared())).rejects.toThrow('line 2: expected a JSON object with an "id"');
     await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n{"id": "one"}\n');
     await expect(rollout(shared())).rejects.toThrow('two tasks have the id "one"');
   });

@@ -38,7 +38,7 @@ async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {
       return [{ id: String(taskSchema.parse(JSON.parse(line)).id), line: line.trim() }];
     } catch {
       throw new ConfigurationError(
-        `Cannot read tasks from "${path}", line ${index + 1}: a JSON object with an "id" is needed.`,
+        `Cannot read tasks from "${path}", line ${index + 1}: expected a JSON object with an "id".`,
       );
     }
   });
@@ -46,12 +46,12 @@ async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {
   for (const { id } of tasks) {
     if (ids.has(id))
       throw new ConfigurationError(
-        `Cannot read tasks from "${path}": two tasks have the id "${id}"; give each a unique id.`,
+        `Cannot read tasks from "${path}": two tasks have the id "${id}"; make the ids unique.`,
       );
     ids.add(id);
   }
   if (tasks.length > 0) return tasks;
-  throw new ConfigurationError(`Cannot read tasks from "${path}": it has none; write a JSON object a line.`);
+  throw new ConfigurationError(`Cannot read tasks from "${path}": it has none; write one JSON object per line.`);
 }
 
 /** The tasks of a file as an environment. Throws a `ConfigurationError` that names file and line. */
@@ -66,7 +66,7 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
     contentHash: createHash("sha256").update(line).digest("hex"),
   }));
   const elsewhere = (): never => {
-    const message = `Cannot step a task of "${name}": its world is the program's own; give --agent-command.`;
+    const message = `Cannot step a task of "${name}": its world belongs to the program; pass --agent-command.`;
     throw faultAt("environment", "no-world", message);
   };
   const source: AgentTaskSource = {

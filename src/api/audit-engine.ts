@@ -58,7 +58,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
   }
   if (url === undefined) {
     throw new ConfigurationError(
-      "Cannot examine a server: none is named; give --url, like --url http://127.0.0.1:30000.",
+      "Cannot examine a server: none is named; pass --url, like --url http://127.0.0.1:30000.",
     );
   }
   const { apiKeyEnv = null, engineAuthorizationEnv = null } = options;
@@ -81,7 +81,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
       contextTokens: facts.contextTokens,
       unpausable: exclusive
         ? null
-        : "it would pause or end the calls of all clients; give --exclusive if there are no others",
+        : "it would pause or end the calls of all clients; pass --exclusive if there are no others",
       pauseModes: row.pauseModes,
       ...(stop === undefined ? {} : { signal: stop }),
       onOutcome: (outcome) => {
@@ -97,7 +97,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
 async function examineGguf(options: AuditEngineOptions): Promise<AuditEngineResult> {
   const { gguf, url, engine, exclusive, cwd = process.cwd(), onServer, onCheck, signal, drain } = options;
   if (gguf === undefined) {
-    throw new ConfigurationError('Cannot examine engine "llama-cpp": no weights are named; give --gguf <file>.');
+    throw new ConfigurationError('Cannot examine engine "llama-cpp": no weights are named; pass --gguf <file>.');
   }
   if (url !== undefined || exclusive === true || (engine !== undefined && engine !== "llama-cpp")) {
     throw new ConfigurationError(

@@ -1,6 +1,6 @@
-// Costs of models behind an API: prices that the user knows better than our list, and the budget of
-// a run. Dollars are counted when an episode has ended, so the cost of episodes in flight comes on
-// top of the budget.
+// Costs of models behind an API: prices, which a user may know better than our list, and the budget
+// of a run. Dollars are counted when an episode has ended, so the cost of episodes in flight comes
+// on top of the budget.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -32,7 +32,7 @@ export function ratesOf(
 export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd: string): PriceTable {
   if (file === null) return listPrices;
   const shape =
-    'a JSON object like {"my-model": {"input": 0.5, "output": 1.5}} is needed, in US dollars per million tokens';
+    'expected a JSON object like {"my-model": {"input": 0.5, "output": 1.5}}, in US dollars per million tokens';
   let parsed: unknown;
   try {
     requireRegularSync(resolve(cwd, file));
@@ -44,7 +44,7 @@ export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd:
   if (read.success) return { ...listPrices, ...read.data };
   const [issue] = read.error.issues;
   throw new ConfigurationError(
-    `Cannot read prices from "${file}": "${issue?.path.join(".") ?? ""}" is no price; ${shape}.`,
+    `Cannot read prices from "${file}": "${issue?.path.join(".") ?? ""}" is not a price; ${shape}.`,
   );
 }
 
@@ -56,7 +56,7 @@ export function checkBudget(settings: RolloutSettings, cwd: string): void {
     const model = settings[name];
     if (model === null || priceOf(model, prices) !== null) continue;
     throw new ConfigurationError(
-      `Cannot keep to --max-cost: the price of "${model}" is not known; give it in a file with --prices, in US dollars per million tokens ({"input": 0, "output": 0} for a server of your own).`,
+      `Cannot keep to --max-cost: the price of "${model}" is not known; add it to a file passed with --prices, in US dollars per million tokens ({"input": 0, "output": 0} for a server of your own).`,
     );
   }
 }

@@ -48,7 +48,7 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
   const name = own ? "own" : (settings.engine ?? defaultEngine(settings));
   if (name === "own" && !own) {
     throw new ConfigurationError(
-      'Cannot use engine "own": it was given by a program as a value; give it again, or name another with --engine.',
+      'Cannot use engine "own": a program passed it as a value; pass it again, or choose another with --engine.',
     );
   }
   const row = engineRow(name);
@@ -57,7 +57,7 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
   const required = row?.type === "local" ? row.required : null;
   if (required !== null && settings[required.option as keyof RolloutSettings] === null) {
     throw new ConfigurationError(
-      `Cannot use engine "${name}": no ${required.what} are named; give --${keyOf(required.option)} <file>.`,
+      `Cannot use engine "${name}": no ${required.what} are named; pass --${keyOf(required.option)} <file>.`,
     );
   }
   if (name === "expert") checkExpert(settings);
@@ -69,7 +69,7 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
   const needsModel = name !== "none" && (row?.type !== "local" || row.needsModel(env));
   if (needsModel && model === null) {
     throw new ConfigurationError(
-      `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +
+      `Cannot roll out with engine "${name}": no model is named; pass --model <folder> with the tokenizer.json and the chat ` +
         "template of the served model. Without a server: " +
         `--engine embedded ${env === "bookshop" ? "or --engine expert" : "--model bookshop-1m"}.`,
     );
@@ -122,7 +122,7 @@ export function serverOptions(settings: RolloutSettings, env: Surroundings["env"
   const urls = readUrls(settings.url);
   if (urls.length > 1 && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
-      `Cannot run preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
+      `Cannot run preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router in front of them.`,
     );
   }
   return urls.map((url) => ({

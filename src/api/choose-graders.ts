@@ -44,7 +44,7 @@ export function missingJudge(
   if (count === 0) return null;
   return (
     `Note: ${count} of ${taskIndexes.length} tasks are graded by a judge's word, and there is no judge: their episodes have no reward; ` +
-    "give --judge-model, or choose other tasks with --tasks."
+    "pass --judge-model, or choose other tasks with --tasks."
   );
 }
 
@@ -62,7 +62,7 @@ export async function chooseGrading(
     const unread = ofGraders.find((name) => settings[name] !== null && !(asks && name !== "environmentWeight"));
     if (unread !== undefined) {
       throw new ConfigurationError(
-        `Cannot use --${keyOf(unread)}: no model grades, so nothing would read it; give --rubric or --ranking, or leave it out.`,
+        `Cannot use --${keyOf(unread)}: no model grades, so it would have no effect; pass --rubric or --ranking, or remove it.`,
       );
     }
     const isNamed = ofGraders.some((name) => settings[name] !== null) || context.parts?.judgeModel !== undefined;

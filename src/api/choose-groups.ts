@@ -41,7 +41,7 @@ export async function chooseGroups(
   const lonely = needGroups.find((name) => settings[name] !== rolloutSettings[name].default);
   if (groups === null && lonely !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(lonely)}: it says how a number of groups is reached, and none is requested; give --groups <n>.`,
+      `Cannot use --${keyOf(lonely)}: it only applies to a requested number of groups; pass --groups <n>.`,
     );
   }
   const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(groupSize));
@@ -107,7 +107,7 @@ async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
   const exported = await importDefault(name, { cwd, what: "filter", flag: "--filter" });
   if (typeof exported !== "function") {
     throw new ConfigurationError(
-      `Cannot use "${name}" as a filter: its default export is no function; export one that takes a group and returns the reason for dropping it, or null.`,
+      `Cannot use "${name}" as a filter: its default export is not a function; export one that takes a group and returns the reason for dropping it, or null.`,
     );
   }
   const judge = exported as (...given: Parameters<GroupFilter>) => unknown;

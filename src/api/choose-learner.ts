@@ -37,13 +37,13 @@ export async function createLearner(
   if (isCloning !== (settings.from !== null)) {
     throw new ConfigurationError(
       isCloning
-        ? "Cannot imitate samples: none are named; give --from <file|folder>."
+        ? "Cannot imitate samples: none are named; pass --from <file|folder>."
         : `Cannot use --from with --algorithm ${algorithm}: it learns from episodes that it runs; use --algorithm sft.`,
     );
   }
   if (isCloning && settings.credit !== "outcome") {
     throw new ConfigurationError(
-      `Cannot use --credit ${settings.credit} with --algorithm sft: imitation has no rewards; leave it out.`,
+      `Cannot use --credit ${settings.credit} with --algorithm sft: imitation has no rewards; remove it.`,
     );
   }
   const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
@@ -52,7 +52,7 @@ export async function createLearner(
     const { groups, groupSize, maxGroups, penalty, clip, kl, entropy, credit, creditDiscount } = settings;
     if (credit === "outcome" && creditDiscount !== 1) {
       throw new ConfigurationError(
-        `Cannot discount by ${creditDiscount}: with --credit outcome every token answers for the whole reward; give --credit turn, or leave --credit-discount out.`,
+        `Cannot discount by ${creditDiscount}: with --credit outcome every token answers for the whole reward; pass --credit turn, or remove --credit-discount.`,
       );
     }
     const policy = new PolicyLearner(

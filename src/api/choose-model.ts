@@ -23,7 +23,7 @@ export async function readEndTokens(folder: string): Promise<readonly number[]> 
     const tokens = ids.filter((id): id is number => Number.isSafeInteger(id) && Number(id) >= 0);
     if (tokens.length === ids.length) return tokens;
     throw new ConfigurationError(
-      `Cannot use ${join(folder, name)}: eos_token_id is ${JSON.stringify(given).slice(0, 60)}, a token id or a list of them is needed.`,
+      `Cannot use ${join(folder, name)}: eos_token_id is ${JSON.stringify(given).slice(0, 60)}, expected a token id or a list of them.`,
     );
   }
   return [];
@@ -65,7 +65,7 @@ export type ChosenModel = {
  * conflicting settings.
  */
 export async function chooseModel(settings: RolloutSettings, cwd: string): Promise<ChosenModel> {
-  // Our own instruction requests one call a turn.
+  // Our own instruction requests one call per turn.
   const isOwn = settings.toolInstruction === null && settings.calls === "several";
   const instruction = isOwn ? null : await readToolInstruction(settings.toolInstruction, cwd);
   const optionsFor = (template: TemplateSource | null) => ({

@@ -53,7 +53,7 @@ async function agentModelOptions(
   if (agentModel === null && agentUrl === null) {
     if ((agentApiKeyEnv ?? agentAuthorizationEnv) === null) return null;
     throw new ConfigurationError(
-      "Cannot run with an agent behind an API: no model is named; give --agent-model provider/model, or --agent-url <address> " +
+      "Cannot run with an agent behind an API: no model is named; pass --agent-model provider/model, or --agent-url <address> " +
         "and --agent-model <its name there>.",
     );
   }
@@ -69,7 +69,7 @@ async function agentModelOptions(
   const unsent = ofSampling.find((name) => settings[name] !== defaultSampling[name]);
   if (unsent !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(unsent)} with --agent-model: not every provider supports it; give it in --sampling-extra under the provider's name for it.`,
+      `Cannot use --${keyOf(unsent)} with --agent-model: not every provider supports it; pass it in --sampling-extra under the provider's name for it.`,
     );
   }
   const { apiKey, authorization } = readAccess("agent", settings, env);
@@ -122,7 +122,7 @@ export async function choosePolicy(
   }
   if (options !== null && options.model === undefined) {
     throw new ConfigurationError(
-      "Cannot run with an agent behind an API: no model is named; give --agent-model <its name at --agent-url>.",
+      "Cannot run with an agent behind an API: no model is named; pass --agent-model <its name at --agent-url>.",
     );
   }
   const agent = parts?.agentModel ?? (options === null ? null : await agentBehindApi(options, settings));
@@ -155,7 +155,7 @@ function isUnnamed(settings: RolloutSettings): boolean {
 
 function unnamedModel(): ConfigurationError {
   return new ConfigurationError(
-    "Cannot run agent programs: no model is named to answer their calls; give --agent-url <OpenAI-compatible address> or " +
+    "Cannot run agent programs: no model is named to answer their calls; pass --agent-url <OpenAI-compatible address> or " +
       "--agent-model <provider/model> to evaluate them with their own model, --url and --model (or --engine) for a policy that is " +
       "trained, or --engine none for programs that call a model by themselves.",
   );

@@ -39,7 +39,7 @@ export function chooseQueue(values: QueueValues, { cwd, env }: Surroundings): Na
   parseNatsAddress(queue);
   if ((queueCert === null) !== (queueKey === null)) {
     throw new ConfigurationError(
-      "Cannot use only one of --queue-cert and --queue-key: they belong together; give both.",
+      "Cannot use only one of --queue-cert and --queue-key: they belong together; pass both.",
     );
   }
   const pathOf = (name: keyof QueueValues): string | null => {

@@ -18,9 +18,9 @@ describe("calls several", () => {
   const oneCall: EnvironmentSource = { ...environment, name: "tau-bench/retail", calls: "one" };
 
   it.each([
-    [oneCall, {}, '"tau-bench/retail" carries out one, as its reference does; leave --calls out'],
+    [oneCall, {}, '"tau-bench/retail" carries out one, as its reference does; remove --calls'],
     [environment, { strategy: "react" }, 'a turn of strategy "react" is one action; use --strategy tool-calling'],
-    [environment, { strategy: createToolCalling() }, "given as a value decides it itself; give it the option calls"],
+    [environment, { strategy: createToolCalling() }, "given as a value decides this itself; set its option calls"],
   ])("is refused where nothing would carry them out", async (source, options, message) => {
     const { strategy } = options as { readonly strategy?: unknown };
     const parts = typeof strategy === "object" ? { strategy: createToolCalling() } : {};

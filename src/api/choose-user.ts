@@ -46,9 +46,9 @@ function refuseSeveral(strategy: string | null, environment: EnvironmentSource):
     throw new ConfigurationError(`Cannot carry out several calls per turn (--calls several): ${reason}.`);
   };
   if (environment.calls === "one") {
-    refuse(`"${environment.name}" carries out one, as its reference does; leave --calls out`);
+    refuse(`"${environment.name}" carries out one, as its reference does; remove --calls`);
   }
-  if (strategy === null) refuse("a strategy that is given as a value decides it itself; give it the option calls");
+  if (strategy === null) refuse("a strategy that is given as a value decides this itself; set its option calls");
   if (strategy === "act" || strategy === "react") {
     refuse(`a turn of strategy "${strategy}" is one action; use --strategy tool-calling, or remove --calls`);
   }
@@ -68,7 +68,7 @@ async function displaysOf(
   const found = hasDisplays ? await (await tauBench()).loadFewShotDisplays(resolve(cwd, data), domain) : null;
   if (found !== null) return found;
   throw new ConfigurationError(
-    `Cannot run "${environment.name}" with strategy "few-shot": there are no example conversations; give --displays <file>, or ` +
+    `Cannot run "${environment.name}" with strategy "few-shot": there are no example conversations; pass --displays <file>, or ` +
       "--data <folder>, a checkout of tau-bench with its few_shot_data.",
   );
 }
@@ -154,7 +154,10 @@ export async function chooseUser(
   });
 }
 
-/** A recording can be replayed in any environment, and user "task" repeats the instruction of any task. */
+/**
+ * A recording can be replayed in any environment, and user "task" can repeat the instruction of any
+ * task.
+ */
 function runsWith({ users }: EnvironmentSource, name: string, { runsWith: which }: UserRow): boolean {
   return (
     which === "everything" || which === "named" || users.includes(name) || (which === "llm" && users.includes("llm"))
@@ -194,7 +197,7 @@ async function modelOptions(
   const { data, userModel, userUrl, userPrompts } = settings;
   if (userModel === null) {
     throw new ConfigurationError(
-      `Cannot make user "${name}": no model is named; give --user-model provider/model, or --user-url <address> and ` +
+      `Cannot create user "${name}": no model is named; pass --user-model provider/model, or --user-url <address> and ` +
         `--user-model <its name there>. "${environment.name}" runs with ${usersOf(environment)}.`,
     );
   }

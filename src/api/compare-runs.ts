@@ -31,7 +31,7 @@ export async function compareRuns(options: CompareRunsOptions): Promise<Comparis
     );
   }
   if (!Number.isSafeInteger(seed)) {
-    throw new ConfigurationError(`Cannot compare runs: --seed is ${seed}, a whole number is needed.`);
+    throw new ConfigurationError(`Cannot compare runs: --seed is ${seed}, expected a whole number.`);
   }
   const names = shortNames(runs);
   const read: ComparedRun[] = [];
@@ -117,6 +117,6 @@ async function readScores(path: string, name: string): Promise<z.infer<typeof re
   const result = resultsFile.safeParse(parsed);
   if (result.success) return result.data.scores;
   throw new ConfigurationError(
-    `Cannot read "${name}": it is neither results.json of an evaluation nor a file of another tool that is known (slime, verifiers, inspect, ATIF, τ-bench, τ²-bench); name a run folder or such a file.`,
+    `Cannot read "${name}": it is neither results.json of an evaluation nor a file of a supported tool (slime, verifiers, inspect, ATIF, τ-bench, τ²-bench); name a run folder or such a file.`,
   );
 }

@@ -43,7 +43,7 @@ export function parseConfig(text: string, path: string): ConfigFile {
   const { contents } = document;
   if (contents === null) return { path, values };
   if (!isMap(contents)) {
-    throw new ConfigurationError(`Cannot read ${at(contents.range?.[0])}: these are no settings; ${howToWrite}`);
+    throw new ConfigurationError(`Cannot read ${at(contents.range?.[0])}: these are not settings; ${howToWrite}`);
   }
   for (const { key, value } of contents.items) {
     const where = at(isScalar(key) ? key.range?.[0] : undefined);

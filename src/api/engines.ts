@@ -64,7 +64,7 @@ const rows = {
 /** Name of an engine of the registry. */
 export type RegisteredEngine = keyof typeof rows;
 
-/** Row of the engine that stands for servers whose kind is not named. */
+/** Row of the engine that is used for servers whose kind is not named. */
 export const defaultServer: ServerRow = rows.sglang;
 export const engineRows: Readonly<Record<RegisteredEngine, EngineRow>> = rows;
 export const engineNames = Object.keys(rows) as readonly RegisteredEngine[];

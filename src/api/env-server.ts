@@ -1,4 +1,4 @@
-// serveEnvironment(): serves an environment to programs of others, over MCP and OpenEnv. Agents
+// serveEnvironment(): serves an environment to third-party programs, over MCP and OpenEnv. Agents
 // talk to the simulated user that the settings choose.
 
 import { ConfigurationError } from "../core/index.ts";

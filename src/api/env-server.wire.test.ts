@@ -1,4 +1,4 @@
-// The bookshop served over MCP and OpenEnv: to a client of ours, which gets the same episodes as in
+// The bookshop served over MCP and OpenEnv: to our own client, which gets the same episodes as in
 // process, token for token; and to any other client, which sees only tools. MCP's client library is
 // the official one; OpenEnv's, in Python, runs in `npm run verify -- environments`.
 
@@ -178,7 +178,7 @@ describe("serveEnvironment()", () => {
       ]);
   });
 
-  it("refuses what is no request, a session that is none, pages of other sites, and episodes beyond its room", async () => {
+  it("refuses what is not a request, a session that is none, pages of other sites, and episodes beyond its room", async () => {
     const post = async (body: string, headers: Readonly<Record<string, string>> = {}) => {
       const answer = await fetch(`${server.url}/mcp`, {
         method: "POST",

@@ -1,6 +1,6 @@
 // Calls that an environment answers itself reach it in every form: sampled as tokens, made by an
 // API model, or made by an outside program whose model a gateway samples; in this process, and over
-// each protocol of a server of ours. The texts are those of the τ²-bench reference
+// each protocol of our server. The texts are those of the τ²-bench reference
 // (`orchestrator.jsonl` has the first two), through the real parsers.
 
 import { Opened } from "../lib/opened.ts";
@@ -141,7 +141,7 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     expectAnswers(await run(source, several(rows)), rows);
   });
 
-  it.each([["mcp"], ["openenv"]])("reaches it through a server of ours: %s", async (protocol) => {
+  it.each([["mcp"], ["openenv"]])("reaches it through our server: %s", async (protocol) => {
     const server = await serveEnvironment({ env, data: data, split: "base", ...user, listen: "127.0.0.1:0", cwd });
     closing.push(() => server.close());
     const source = await load(protocol === "mcp" ? `mcp:${server.url}/mcp` : `openenv:${server.url}`);

@@ -195,7 +195,7 @@ describe("evaluate() with a program and a model behind an API", { timeout: 60_00
   });
 });
 
-describe("evaluate() with a program that calls no model of ours", { timeout: 60_000 }, () => {
+describe("evaluate() with a program that calls none of our models", { timeout: 60_000 }, () => {
   test("shows its task, its output, how it ended and its reward", async () => {
     const long = "x".repeat(9000);
     const options = await shared(
@@ -296,7 +296,7 @@ describe("a program with tasks of an environment", { timeout: 60_000 }, () => {
 });
 
 describe("a program whose model nobody names", { timeout: 60_000 }, () => {
-  const refused = /no model is named to answer their calls; give --agent-url .*--agent-model .*--url and --model/;
+  const refused = /no model is named to answer their calls; pass --agent-url .*--agent-model .*--url and --model/;
 
   test("is refused, whatever runs it", async () => {
     const options = await shared({ id: "one" });

@@ -120,7 +120,7 @@ async function evaluateWith(scoring: Scoring, plan: EvaluationPlan, options: Eva
   const largest = Math.max(0, ...(own.passK ?? []));
   if (largest > settings.groupSize) {
     throw new ConfigurationError(
-      `Cannot compute pass^${largest} from ${settings.groupSize} trials: give --trials ${largest}, or a smaller --pass-k.`,
+      `Cannot compute pass^${largest} from ${settings.groupSize} trials: pass --trials ${largest}, or a smaller --pass-k.`,
     );
   }
   const rollout =
@@ -164,7 +164,7 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   }
   if (own.from !== null && own.format !== "summary") {
     throw new ConfigurationError(
-      `Cannot write "${own.from.join('", "')}" in format "${own.format}": what --from names is read and left as it is; leave --format out.`,
+      `Cannot write "${own.from.join('", "')}" in format "${own.format}": what --from names is only read; remove --format.`,
     );
   }
   const { settings, surroundings, resume } = await readOptions(options);
@@ -173,7 +173,7 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   }
   if (options.ranking !== undefined && options.ranking !== "off") {
     throw new ConfigurationError(
-      "Cannot evaluate by a ranking: it compares episodes of one group, and says nothing across groups; leave --ranking out, or give --rubric.",
+      "Cannot evaluate by a ranking: it compares episodes of one group, and says nothing across groups; remove --ranking, or pass --rubric.",
     );
   }
   const given = { ...settings, ...noGroups, groupSize: own.trials ?? settings.groupSize };
@@ -256,7 +256,7 @@ async function chooseJudge(
   if (parts?.judgeModel !== undefined) return null;
   if (model === null) {
     if ((url ?? judgeApiKeyEnv ?? judgeAuthorizationEnv) === null) return null;
-    throw new ConfigurationError("Cannot make a judge: no model is named; give --judge-model <name>.");
+    throw new ConfigurationError("Cannot create a judge: no model is named; pass --judge-model <name>.");
   }
   const { apiKey, authorization } = readAccess("judge", settings, variables);
   const given = { ...(url === null ? {} : { url }), ...(apiKey === null ? {} : { apiKey }), authorization };
@@ -313,7 +313,7 @@ async function scoreAll(
     const real = await realpath(path).catch(() => path);
     if (known.has(real)) {
       throw new ConfigurationError(
-        `Cannot score "${known.get(real)}" and "${name}" together: they are the same result, and its trials would count twice; name it once.`,
+        `Cannot score "${known.get(real)}" and "${name}" together: they are the same result, whose trials would count twice; name it once.`,
       );
     }
     known.set(real, name);
@@ -383,7 +383,7 @@ async function scoreFrom(
   }
   if (!isFolder) {
     throw new ConfigurationError(
-      `Cannot score "${from}": it is no file that is known: slime, verifiers, inspect, ATIF, τ-bench or τ²-bench; correct --from.`,
+      `Cannot score "${from}": it is not a file of slime, verifiers, inspect, ATIF, τ-bench or τ²-bench; correct --from.`,
     );
   }
   // The configuration of the run, unless an option overrides it.

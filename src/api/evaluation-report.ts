@@ -43,7 +43,7 @@ export function checkReports(list: readonly Report[], cwd: string): void {
   for (const { file } of list) {
     if (existsSync(dirname(resolve(cwd, file)))) continue;
     throw new ConfigurationError(
-      `Cannot write the report "${file}": its folder is not there; make it, or correct --report.`,
+      `Cannot write the report "${file}": its folder does not exist; create it, or correct --report.`,
     );
   }
 }
@@ -119,7 +119,7 @@ function xml(text: string): string {
   );
 }
 
-/** Most tasks that are listed: a comment on a pull request holds 65,536 characters. */
+/** Maximum number of listed tasks: a comment on a pull request holds 65,536 characters. */
 const mostTasks = 100;
 
 function markdownReport({ title, evaluation, scores }: EvaluationToReport): string {

@@ -32,7 +32,7 @@ export class ExpertsWriter {
     if ((this.#hasExperts ??= parts !== null) !== (parts !== null)) {
       throw new ConfigurationError(
         `Cannot export sample "${sample.id}": it has ${parts === null ? "no routed experts" : "routed experts"}, the samples before it ` +
-          `${parts === null ? "have some" : "have none"}, and a trainer replays the routing of all or of none; export such runs by themselves.`,
+          `${parts === null ? "have some" : "have none"}, and a trainer replays the routing of all or of none; export such runs separately.`,
       );
     }
     if (parts === null) return null;

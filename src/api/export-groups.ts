@@ -25,7 +25,7 @@ export async function* readExportGroups(
 ): AsyncGenerator<GroupToExport> {
   const counted = { group: 0, episode: 0 };
   for (const { reader, name, samplesOf } of runs) {
-    /** Episodes of groups whose record was not read yet, by group and id. */
+    /** Episodes of groups whose record has not been read yet, by group and id. */
     const open = new Map<string, Map<string, Episode>>();
     const stride = numbers === "run" ? await episodesPerGroup(reader) : null;
     const episodes = reader.episodes()[Symbol.asyncIterator]();

@@ -83,7 +83,9 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   readonly where?: string;
   /** Folder of the tokenizer, if the run's own no longer exists (slime, samples). @default the run's */
   readonly model?: string;
-  /** Environment that supplies tools and faults, if the run's is a module of yours. @default the run's */
+  /**
+   * Environment that supplies tools and faults, if the run's is a user module. @default the run's
+   */
   readonly env?: string | EnvironmentSource;
   /** Folder of the environment's data, if it has moved. @default the run's */
   readonly data?: string;
@@ -116,7 +118,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const cwd = options.cwd ?? process.cwd();
   if (options.format === ownSamples && folders.length > 1) {
     throw new ConfigurationError(
-      'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
+      'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each separately, or use --format slime.',
     );
   }
   const fileKind = options.format === tau2Results ? "document" : formatNamed(options.format).file;
@@ -129,7 +131,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const path = resolve(cwd, output);
   if (!force && existsSync(path)) {
     throw new ConfigurationError(
-      `Cannot write "${output}": it exists; give --force to replace it, or name another file.`,
+      `Cannot write "${output}": it exists; pass --force to replace it, or name another file.`,
     );
   }
   const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
@@ -247,7 +249,7 @@ async function openFile(
     const reason = error instanceof Error ? error.message : String(error);
     const remedy = existsSync(folder)
       ? `${reason}; correct --output.`
-      : `there is no folder "${folder}"; make it first, or name another file with --output.`;
+      : `there is no folder "${folder}"; create it first, or name another file with --output.`;
     throw new ConfigurationError(`Cannot write "${options.output}": ${remedy}`, { cause: error });
   }
 }
@@ -286,7 +288,7 @@ async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<voi
     const twin = keys.map((key) => known.get(key)).find((other) => other !== undefined);
     if (twin !== undefined) {
       throw new ConfigurationError(
-        `Cannot export "${twin}" and "${folder}" together: they are the same run, and its tokens would be trained twice; name it once.`,
+        `Cannot export "${twin}" and "${folder}" together: they are the same run, whose tokens would be trained twice; name it once.`,
       );
     }
     for (const key of keys) known.set(key, folder);
@@ -341,7 +343,7 @@ async function decoderOf(
   const tokenizer = await tokenizerOf(folder, cwd, resolve(cwd, run.folder));
   if (tokenizer !== null) return (tokens) => tokenizer.decode(tokens);
   throw new ConfigurationError(
-    `Cannot export "${run.folder}" to ${options.format}: its rows hold text, and the tokenizer in "${folder}" is not there; name its folder with --model.`,
+    `Cannot export "${run.folder}" to ${options.format}: its rows hold text, and the tokenizer in "${folder}" no longer exists; name its folder with --model.`,
   );
 }
 

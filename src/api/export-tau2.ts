@@ -134,7 +134,7 @@ async function play(
   const task = (await playableTasks(data, split, { isSolo }))[index];
   const mismatch = (what: string): ConfigurationError =>
     new ConfigurationError(
-      `Cannot export episode "${episode.id}" of "${folder}" to tau2: ${what}; name the data that the run was made with by --data.`,
+      `Cannot export episode "${episode.id}" of "${folder}" to tau2: ${what}; name the data of the run with --data.`,
     );
   if (!isKnown || task === undefined || source.taskset(split).task(index).contentHash !== contentHash) {
     throw mismatch(`its task "${episode.task.id}" is another one in these data`);

@@ -19,7 +19,7 @@ const valueOf = (name) => args[args.indexOf(name) + 1];
 const log = (line) => appendFileSync(${JSON.stringify("LOG")}, JSON.stringify(line) + "\\n");
 log({ path: "start", body: { args } });
 if (valueOf("--model").endsWith("broken")) {
-  console.error("Cannot load the model in broken: it is broken; give another.");
+  console.error("Cannot load the model in broken: it is broken; use another.");
   process.exit(2);
 }
 let version = valueOf("--weight-version");

@@ -57,7 +57,7 @@ export async function untilServerIsReady<T>(
 
 function notReady(address: string, maxWaitMs: number): ConfigurationError {
   return new ConfigurationError(
-    `Cannot roll out: the server at ${address} answers, but has accepted no requests for ${Math.round(maxWaitMs / 1000)} seconds ` +
+    `Cannot roll out: the server at ${address} answers, but has not accepted requests for ${Math.round(maxWaitMs / 1000)} seconds ` +
       "(it is loading, paused, or a router without a healthy worker); check it, or raise --engine-wait.",
   );
 }
@@ -85,7 +85,7 @@ export async function checkServerModel(
   const dropped = (await engine.droppedParameters?.(sampling, { signal })) ?? [];
   if (dropped.length > 0) {
     throw new ConfigurationError(
-      `Cannot roll out through the router at ${engine.address}: it leaves ${dropped.join(", ")} out in silence; leave ` +
+      `Cannot roll out through the router at ${engine.address}: it silently drops ${dropped.join(", ")}; leave ` +
         "--sampling-extra, or name the servers behind the router with --url.",
     );
   }

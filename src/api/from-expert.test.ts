@@ -105,7 +105,7 @@ describe("train({ fromExpert })", () => {
 
   it.each([
     [{ fromExpert: "nowhere.ts" }, "there is no file"],
-    [{ fromExpert: "none.mjs" }, "its default export is no function"],
+    [{ fromExpert: "none.mjs" }, "its default export is not a function"],
     [
       { fromExpert: "silent.mjs" },
       'at task "echo:train:0": the expert failed: it neither says nor calls anything at turn 0',
@@ -135,10 +135,10 @@ describe("planCloning()", () => {
 
   it("says beforehand when the time will not suffice, and what would", () => {
     expect(planCloning({ requested: null, msPerToken: ms, minutes: 2 }).remark).toMatch(
-      /^cloning 200000 tokens .* fewer than 400000 tokens .* give --minutes 4 or more$/,
+      /^cloning 200000 tokens .* fewer than 400000 tokens .* pass --minutes 4 or more$/,
     );
     const { tokens, remark } = planCloning({ requested: 1_000_000, msPerToken: ms, minutes: 6 });
     expect(tokens).toBe(1_000_000);
-    expect(remark).toMatch(/leaves too little for rewards: give --minutes 10 or more, or --clone-tokens 600000$/);
+    expect(remark).toMatch(/leaves too little for rewards: pass --minutes 10 or more, or --clone-tokens 600000$/);
   });
 });

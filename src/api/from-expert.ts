@@ -131,7 +131,7 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
       signal,
       report: ({ phase, step, tokens: done, training }) => {
         const seconds = ((performance.now() - begun) / 1000).toFixed(0);
-        const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats a token`;
+        const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats per token`;
         notice(`${phase}: step ${step}, ${done} tokens${learnt}, ${seconds} s`);
       },
     },
@@ -176,12 +176,12 @@ export function planCloning(given: {
   if (requested === null) {
     const remark =
       tokens < fewestTokens
-        ? `${takes}: a clone of fewer than ${fewestTokens} tokens is rarely good enough to learn from rewards; give --minutes ${needed} or more`
+        ? `${takes}: a clone of fewer than ${fewestTokens} tokens is rarely good enough to learn from rewards; pass --minutes ${needed} or more`
         : takes;
     return { tokens, remark };
   }
   if (requested <= affordable) return { tokens, remark: takes };
-  const remedy = `give --minutes ${needed} or more${rounded < requested ? `, or --clone-tokens ${rounded}` : ""}`;
+  const remedy = `pass --minutes ${needed} or more${rounded < requested ? `, or --clone-tokens ${rounded}` : ""}`;
   return { tokens, remark: `${takes}, which leaves too little for rewards: ${remedy}` };
 }
 
@@ -208,7 +208,7 @@ async function expertConversations(options: OwnModelOptions): Promise<Conversati
   const expert = await importDefault(fromExpert, { cwd, what: "expert", flag: "--from-expert" });
   if (typeof expert !== "function") {
     throw new ConfigurationError(
-      `Cannot use "${fromExpert}" as an expert: its default export is no function; export one that takes { messages, random }.`,
+      `Cannot use "${fromExpert}" as an expert: its default export is not a function; export one that takes { messages, random }.`,
     );
   }
   const show = async (place: number): Promise<Conversation> => {

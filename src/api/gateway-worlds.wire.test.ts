@@ -92,7 +92,7 @@ describe("gateway() with an environment", () => {
     expect(await post("/v1/sessions", { environment_task: "3" })).toMatchObject({
       error: { param: "environment_task" },
     });
-    await expect(gateway({ engine: "expert", out: "other", cwd, user: "agenda" })).rejects.toThrow("give --env");
+    await expect(gateway({ engine: "expert", out: "other", cwd, user: "agenda" })).rejects.toThrow("pass --env");
   });
 
   it("a world that cannot grade fails its episode at the grader, without a reward", async () => {

@@ -141,7 +141,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const address = readListen(gatewaySettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
   if (typeof out !== "string" || out === "") {
-    throw new ConfigurationError("Cannot open a gateway: no folder for its sessions is named; give --out <folder>.");
+    throw new ConfigurationError("Cannot open a gateway: no folder for its sessions is named; pass --out <folder>.");
   }
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
@@ -153,7 +153,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     opened.add(() => prepared.close());
     if (prepared.model === null && options.clientSampling !== undefined) {
       throw new ConfigurationError(
-        "Cannot use --client-sampling without a policy: an API model is sent what programs say about sampling; leave it out.",
+        "Cannot use --client-sampling without a policy: sampling parameters of programs are forwarded to an API model; remove it.",
       );
     }
     const notice = (message: string): void => onNotice(prepared.redact(message));
@@ -285,7 +285,7 @@ function splitOptions(options: GatewayOptions) {
   const given = Object.fromEntries(entries.filter(([name]) => isOfWorlds(name)));
   const ofPolicy = Object.fromEntries(entries.filter(([name]) => !isOfWorlds(name))) as GatewayOptions;
   if (options.env === undefined && Object.values(given).some((value) => value !== undefined)) {
-    throw new ConfigurationError("Cannot choose data or a user for sessions without an environment; give --env.");
+    throw new ConfigurationError("Cannot choose data or a user for sessions without an environment; pass --env.");
   }
   const places = { ...(cwd === undefined ? {} : { cwd }), ...(variables === undefined ? {} : { variables }) };
   return { ofPolicy, ofWorlds: options.env === undefined ? null : { ...given, ...places } };

@@ -20,7 +20,7 @@ export function closeWithGrace(
   const cut = new AbortController();
   let closing: Promise<void> | null = null;
   const close = async (): Promise<void> => {
-    const timer = setTimeout(() => cut.abort(new Error("The time to finish is over.")), milliseconds(graceSeconds));
+    const timer = setTimeout(() => cut.abort(new Error("The time to finish has run out.")), milliseconds(graceSeconds));
     let leave = (): void => undefined;
     try {
       const isCut = new Promise<void>((resolve) => (leave = subscribeToAbort(cut.signal, resolve)));

@@ -38,11 +38,11 @@ export async function initEnvironment(options: InitEnvironmentOptions): Promise<
   const { name, to = name, cwd = process.cwd() } = options;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,63}$/.test(name)) {
     throw new ConfigurationError(
-      `Cannot make environment ${JSON.stringify(name)}: a name of small letters, digits and dashes is needed, like museum-tours.`,
+      `Cannot create environment ${JSON.stringify(name)}: expected a name of lowercase letters, digits and dashes, like museum-tours.`,
     );
   }
   const folder = resolve(cwd, to);
-  const cannot = `Cannot make environment "${name}" in "${folder}"`;
+  const cannot = `Cannot create environment "${name}" in "${folder}"`;
   const remedy = "name a folder that is new or empty";
   try {
     await makeFolder(folder);

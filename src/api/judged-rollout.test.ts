@@ -105,7 +105,7 @@ describe("rollout() with graders", () => {
     [{ faultPolicy: "drop" }, "Cannot use --fault-policy drop with a ranking"],
     [{ rubric: { ...rubric, weight: 0 }, ranking: "off", environmentWeight: 0 }, "every weight is 0"],
     [{ rubric: null, ranking: null }, "Cannot use --environment-weight: no model grades"],
-    [{ rubric: null, ranking: "on", judgeModel: null }, "Cannot make a judge: no model is named"],
+    [{ rubric: null, ranking: "on", judgeModel: null }, "Cannot create a judge: no model is named"],
   ] as const)("refuses %j", async (change, message) => {
     const options = { ...optionsOf(fakeJudge(byLength), await temporary()), ...change } as RolloutOptions;
     await expect(rollout(options)).rejects.toThrow(message);
@@ -136,6 +136,6 @@ describe("evaluate() with a rubric", () => {
     const { evaluation } = await evaluate({ env: "bookshop", engine: "expert", tasks: "0-1", rubric, judgeModel: judge, out: await temporary() }); // prettier-ignore
     expect(evaluation).toMatchObject({ episodes: 2, meanReward: 1 });
     expect(judge.asked).toHaveLength(2);
-    await expect(evaluate({ env: "bookshop", engine: "expert", ranking: "on" })).rejects.toThrow("leave --ranking out");
+    await expect(evaluate({ env: "bookshop", engine: "expert", ranking: "on" })).rejects.toThrow("remove --ranking");
   });
 });

@@ -1,4 +1,4 @@
-// Address on which a server of ours accepts requests: `--listen <host:port>`, or `--host` and
+// Address on which one of our servers accepts requests: `--listen <host:port>`, or `--host` and
 // `--port` separately. The same for every command that serves.
 
 import { ConfigurationError } from "../core/index.ts";
@@ -40,7 +40,7 @@ export function readListen({ listen, host, port }: ListenSettings, options: List
   if (given.host === null && given.port === null) return readAddress(given.listen);
   if (options.listen !== undefined) {
     throw new ConfigurationError(
-      "Cannot use --listen with --host or --port: they set the same address; give --listen <host:port>, or the other two.",
+      "Cannot use --listen with --host or --port: they set the same address; pass --listen <host:port>, or the other two.",
     );
   }
   const usual = readAddress(listen.default);
@@ -68,5 +68,5 @@ export function readAddress(listen: string, flag = "--listen"): ListenAddress {
   const port = Number(match?.[3]);
   const host = match?.[1] ?? match?.[2];
   if (host !== undefined && port <= 65_535) return { host, port };
-  throw new ConfigurationError(`Cannot use ${flag} "${listen}": an address like 127.0.0.1:8800 is needed.`);
+  throw new ConfigurationError(`Cannot use ${flag} "${listen}": expected an address like 127.0.0.1:8800.`);
 }

@@ -27,8 +27,8 @@ describe("readListen()", () => {
   it.each([
     [{ listen: "127.0.0.1:1", port: 2 }, "Cannot use --listen with --host or --port"],
     [{ listen: "127.0.0.1:1", host: "::1" }, "Cannot use --listen with --host or --port"],
-    [{ listen: "9000" }, 'Cannot use --listen "9000": an address like 127.0.0.1:8800 is needed.'],
-    [{ port: "high" }, 'Cannot use --port: it is "high", a whole number from 0 to 65535 is needed.'],
+    [{ listen: "9000" }, 'Cannot use --listen "9000": expected an address like 127.0.0.1:8800.'],
+    [{ port: "high" }, 'Cannot use --port: it is "high", expected a whole number from 0 to 65535.'],
     [{ port: 65_536 }, "Cannot use --port"],
     [{ host: "a b" }, "Cannot use --host"],
     [{ host: "http://x" }, "Cannot use --host"],
@@ -41,7 +41,7 @@ describe("readListen()", () => {
   });
 });
 
-it("port is where a server of ours listens, whatever engine a policy has", async () => {
+it("port is where our server listens, whatever engine a policy has", async () => {
   const cwd = await mkdtemp(join(tmpdir(), "listen-"));
   const env = await serveEnvironment({ env: "bookshop", port: 0, host: "localhost" });
   const service = await serve({ env: "bookshop", port: 0, out: "service", cwd });

@@ -39,44 +39,44 @@ const withGoal = (changes: object) => withTask({ agenda: { ...agenda, goals: [{ 
 const { run: _, ...withoutRun } = tool;
 const { patience: __, ...withoutPatience } = agenda;
 
-describe("defineEnvironment() refuses what is no definition, with its place:", () => {
+describe("defineEnvironment() refuses what is not a definition, with its place:", () => {
   it.each<readonly [string, () => unknown, string]>([
-    ["nothing", () => defineEnvironment(undefined as never), "the definition is missing, an object is needed"],
-    ["no name", () => define({ name: " " }), 'name is " ", a string that is not empty is needed'],
-    ["guidelines", () => define({ guidelines: 5 }), 'environment "lamp": guidelines is 5, a string is needed.'],
+    ["nothing", () => defineEnvironment(undefined as never), "the definition is missing, expected an object"],
+    ["no name", () => define({ name: " " }), 'name is " ", expected a string that is not empty'],
+    ["guidelines", () => define({ guidelines: 5 }), 'environment "lamp": guidelines is 5, expected a string.'],
     [
       "no grader",
       () => define({ grade: undefined }),
-      "grade is missing, a function, or what defineRubric returned, is needed",
+      "grade is missing, expected a function, or what defineRubric returned",
     ],
     [
       "a misspelt grader",
       () => define({ grade: undefined, grader: () => 1 }),
       "grade is missing, and grader is unknown",
     ],
-    ["a set-up that is none", () => define({ setup: {} }), "setup is an object, a function is needed"],
+    ["a set-up that is none", () => define({ setup: {} }), "setup is an object, expected a function"],
     [
       "a misspelt teardown",
       () => define({ tearDown: () => 1 }),
       "tearDown is unknown; expected one of name, guidelines",
     ],
-    ["a resume of its own", () => define({ resume: "again" }), 'resume is "again", "replay" or "restart" is needed'],
+    ["a resume of its own", () => define({ resume: "again" }), 'resume is "again", expected "replay" or "restart"'],
     ["no tools", () => define({ tools: {} }), "it needs at least one tool and one task"],
-    ["a list of tools", () => define({ tools: [tool] }), "tools is a list of 1, an object is needed"],
+    ["a list of tools", () => define({ tools: [tool] }), "tools is a list of 1, expected an object"],
     ["no tasks", () => define({ tasks: { test: [] } }), "it needs at least one tool and one task"],
-    ["tasks without a split", () => define({ tasks: [{ state: {} }] }), "tasks is a list of 1, an object is needed"],
+    ["tasks without a split", () => define({ tasks: [{ state: {} }] }), "tasks is a list of 1, expected an object"],
     [
       "a misspelt run",
       () => define({ tools: { a: { ...withoutRun, rnu: () => 1 } } }),
       "tools.a.run is missing, and tools.a.rnu is unknown",
     ],
-    ["a run that is none", () => withTool({ run: "x" }), 'tools.switch_lamp.run is "x", a function is needed'],
-    ["a flag that is none", () => withTool({ endsEpisode: "yes" }), 'endsEpisode is "yes", true or false is needed'],
+    ["a run that is none", () => withTool({ run: "x" }), 'tools.switch_lamp.run is "x", expected a function'],
+    ["a flag that is none", () => withTool({ endsEpisode: "yes" }), 'endsEpisode is "yes", expected true or false'],
     ["no schema", () => withTool({ parameters: undefined }), "tools.switch_lamp.parameters is missing"],
     [
       "a schema of a list",
       () => withTool({ parameters: { type: "array" } }),
-      'parameters.type is "array", "object" is needed',
+      'parameters.type is "array", expected "object"',
     ],
     [
       "an unknown type",
@@ -86,12 +86,12 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
     [
       "a property that is none",
       () => withTool({ parameters: { type: "object", properties: { a: "string" } } }),
-      'properties.a is "string", an object is needed',
+      'properties.a is "string", expected an object',
     ],
     [
       "required that is none",
       () => withTool({ parameters: { type: "object", required: true } }),
-      "required is true, a list is needed",
+      "required is true, expected a list",
     ],
     [
       "a schema with a function",
@@ -101,7 +101,7 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
     [
       "a task without state",
       () => withTask({ state: undefined }),
-      "tasks.test[0].state is missing, plain data is needed",
+      "tasks.test[0].state is missing, expected plain data",
     ],
     [
       "a state with a set",
@@ -112,12 +112,12 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
     [
       "an agenda without patience",
       () => withTask({ agenda: withoutPatience }),
-      "tasks.test[0].agenda.patience is missing, a number of at least 1 is needed",
+      "tasks.test[0].agenda.patience is missing, expected a number of at least 1",
     ],
     [
       "an agenda without goals",
       () => withTask({ agenda: { ...agenda, goals: [] } }),
-      "agenda.goals is a list of 0, a list with at least 1 item is needed",
+      "agenda.goals is a list of 0, expected a list with at least 1 item",
     ],
     ["a goal without requests", () => withGoal({ requests: undefined }), "agenda.goals[0].requests is missing"],
     ["a goal whose slots are none", () => withGoal({ slots: [{ name: "a" }] }), "goals[0].slots[0].phrases is missing"],
@@ -146,13 +146,13 @@ describe("checkedSource()", () => {
     ["nothing", null, "has no name, splits, users, argumentErrors, taskset, open"],
     ["no users", { ...source, users: [] }, "has no users"],
     ["a split that throws", { ...source, taskset: () => { throw new Error("no"); } }, "as an environment: no;"], // prettier-ignore
-    ["a split without size", tasksAre(real, "2"), 'the size of split "test" is 2, a whole number is needed'],
+    ["a split without size", tasksAre(real, "2"), 'the size of split "test" is 2, expected a whole number'],
     ["no task", tasksAre(real, 0), "it has no task"],
     ["a task that throws null", tasksAre(() => { throw null; }), 'Cannot take task 0 of split "test" of "env.ts": null;'], // prettier-ignore
     [
       "a task without id",
       tasksAre((index) => ({ ...real(index), id: undefined })),
-      "id is undefined, a string is needed",
+      "id is undefined, expected a string",
     ],
     [
       "a task whose agenda is code",

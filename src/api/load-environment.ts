@@ -102,7 +102,7 @@ function checkedTaskset(taskset: Taskset, module: string): Taskset {
   const { environment, split, size } = taskset;
   if (!Number.isSafeInteger(size) || size < 0) {
     throw new ConfigurationError(
-      `Cannot use "${module}" as an environment: the size of split "${split}" is ${String(size)}, a whole number is needed.`,
+      `Cannot use "${module}" as an environment: the size of split "${split}" is ${String(size)}, expected a whole number.`,
     );
   }
   return {
@@ -161,7 +161,7 @@ function checkTools(source: EnvironmentSource): void {
   if (warning !== undefined) throw new TypeError(warning);
 }
 
-/** Most modules that are searched, the named one included. */
+/** Maximum number of modules that are searched, including the named one. */
 const mostModules = 200;
 
 /**
@@ -215,7 +215,9 @@ function placeOfFrame(error: unknown): string | null {
   return null;
 }
 
-/** True if the tasks come from a file, so that programs run them without an environment of ours. */
+/**
+ * True if the tasks come from a file, so that programs run them without one of our environments.
+ */
 export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
   return "lineOf" in source;
 }
@@ -292,7 +294,7 @@ export async function loadEnvironment(
   throw new ConfigurationError(
     near === null
       ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remote.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
-      : `Cannot find environment "${env}": ${near} A module of yours is named by its path, like ./my-env.ts.`,
+      : `Cannot find environment "${env}": ${near} To use your own module, pass its path, like ./my-env.ts.`,
   );
 }
 

@@ -1,4 +1,4 @@
-// Protection that every HTTP server of ours gives a machine with a browser and clients that
+// Protection that each of our HTTP servers gives a machine with a browser and clients that
 // compress: without a token, no page of another server is served, pages from other ports of this
 // machine included; encoded bodies are decoded only up to a bound on their decoded size.
 

@@ -93,7 +93,7 @@ function check(
 ): void {
   if (ranking !== null && (groupSize ?? 2) < 2) {
     throw new ConfigurationError(
-      "Cannot rank groups of one episode: there is nothing to compare; give --group-size of at least 2, or --ranking off.",
+      "Cannot rank groups of one episode: there is nothing to compare; pass --group-size of at least 2, or --ranking off.",
     );
   }
   if (ranking !== null && faultPolicy !== "keep") {
@@ -164,7 +164,7 @@ async function chooseJudge(
   if (model === null) {
     if (cache !== null && url === null) return replayingJudge(cache);
     throw new ConfigurationError(
-      "Cannot make a judge: no model is named; give --judge-model provider/model, or --judge-url <address> and --judge-model <its name there>.",
+      "Cannot create a judge: no model is named; pass --judge-model provider/model, or --judge-url <address> and --judge-model <its name there>.",
     );
   }
   const { apiKey, authorization } = readAccess("judge", settings, variables);

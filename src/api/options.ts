@@ -106,7 +106,7 @@ export async function readOptions(
     const named = (["config", "out"] as const).find((name) => options[name] !== undefined);
     if (named !== undefined) {
       throw new ConfigurationError(
-        `Cannot use --${named} with --resume: folder and settings are those of the run; leave --${named} out.`,
+        `Cannot use --${named} with --resume: folder and settings are those of the run; remove --${named}.`,
       );
     }
   }

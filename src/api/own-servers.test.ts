@@ -12,7 +12,7 @@ describe("areOwnServers", () => {
     for (const urls of ["http://a:1", "https://a:2", "https://a.b:1", "https://a:1,http://c"]) {
       expect(areOwnServers(urls, two), urls).toBe(false);
     }
-    expect(() => areOwnServers("https://a:1@evil", two)).toThrow("it holds a user or a password");
+    expect(() => areOwnServers("https://a:1@evil", two)).toThrow("it contains a user name or password");
   });
 
   it("knows where the server is that is not named", () => {

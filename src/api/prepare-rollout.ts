@@ -45,8 +45,8 @@ export type PreparedRollout = {
   /** Name for people, such as "engine sglang". */
   readonly policyTitle: string;
   /**
-   * Answers the calls of outside programs in place of an engine; `null` if an engine does, or no
-   * model of ours.
+   * Answers the calls of outside programs in place of an engine; `null` if an engine does, or if
+   * none of our models is called.
    */
   readonly apiModel: ApiModel | null;
   /** Name in run.json of the evaluated model behind an API; `null` if there is none. */
@@ -102,12 +102,12 @@ export async function prepareRollout(
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(
-      `Cannot use --fault-policy ${requested.faultPolicy} with preset "${requested.preset}": a preset's samples are as they are; remove one of them.`,
+      `Cannot use --fault-policy ${requested.faultPolicy} with preset "${requested.preset}": a preset fixes how samples are made; remove one of them.`,
     );
   }
   if (preset !== null && resumes) {
     throw new ConfigurationError(
-      `Cannot resume a run of preset "${requested.preset}": its loop keeps no journal of its episodes; begin a new run.`,
+      `Cannot resume a run of preset "${requested.preset}": its loop does not journal its episodes; start a new run.`,
     );
   }
   // A killed process may have left programs that still run and sample although their results are
@@ -149,12 +149,12 @@ async function prepareWith(
   const given = groups === "evaluated" ? gradingOfEvaluation(requested, environment) : requested;
   if (isTaskFile(environment) && given.agentCommand === null) {
     throw new ConfigurationError(
-      `Cannot run "${given.env}": it is a file of tasks, whose world is that of a program; give --agent-command "node my-agent.mjs".`,
+      `Cannot run "${given.env}": it is a file of tasks, whose world belongs to a program; pass --agent-command "node my-agent.mjs".`,
     );
   }
   if (isTaskFile(environment) && given.user !== null && given.user !== "task") {
     throw new ConfigurationError(
-      `Cannot use --user with "${given.env}": it is a file of tasks, whose world, user included, is the program's own; leave --user out.`,
+      `Cannot use --user with "${given.env}": it is a file of tasks, whose world, user included, is the program's own; remove --user.`,
     );
   }
   const split = given.split ?? loaded.defaultSplit;
@@ -180,7 +180,7 @@ async function prepareWith(
   }
   if (preset !== null && grading !== null) {
     throw new ConfigurationError(
-      `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; remove one of them.`,
+      `Cannot grade by models with preset "${given.preset}": its episodes are graded as in upstream; remove one of them.`,
     );
   }
   const hasTokens = policy.engine !== null && policy.engine !== "none";

@@ -51,6 +51,6 @@ export function presetDefaults(name: string | null): FlagValues {
   if (Object.hasOwn(recipes, name)) return recipes[name]!;
   const known = [...Object.keys(loops), ...Object.keys(recipes)];
   throw new ConfigurationError(
-    `Cannot use preset "${name}": there is none of that name; use one of ${known.join(", ")}, or leave --preset out.${meant(name, known)}`,
+    `Cannot use preset "${name}": it does not exist; use one of ${known.join(", ")}, or remove --preset.${meant(name, known)}`,
   );
 }

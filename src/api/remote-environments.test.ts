@@ -48,14 +48,14 @@ describe("loadEnvironment() of an OpenEnv server", () => {
   });
 
   it.each<[string, string | null, string]>([
-    ["", null, "none are given; give seeds, as --env-tasks seeds:100"],
+    ["", null, "none are given; pass seeds, like --env-tasks seeds:100"],
     ["", "seeds:0", "from 1 to 10000000 seeds are possible"],
-    ["", "seeds:many", 'Cannot make tasks of "seeds:many"'],
+    ["", "seeds:many", 'Cannot create tasks of "seeds:many"'],
     ["", "bad.jsonl", 'line 1 of the tasks: ✖ Unrecognized key: "resets"'],
     ["", "empty.jsonl", "has no task"],
     ["?rewards=sum", "seeds:1", 'no option "rewards", there are reward, capacity'],
-    ["?reward=mean", "seeds:1", 'reward is "mean", one of sum, last is needed'],
-    ["?capacity=0", "seeds:1", 'capacity is "0", a whole number from 1 is needed'],
+    ["?reward=mean", "seeds:1", 'reward is "mean", expected one of sum, last'],
+    ["?capacity=0", "seeds:1", 'capacity is "0", expected a whole number from 1'],
     ["/elsewhere", "seeds:1", "HTTP 404"],
   ])("refuses %j with tasks %j", async (suffix, tasks, reason) => {
     await expect(load(`${address}${suffix}`, tasks)).rejects.toThrow(reason);
@@ -66,7 +66,7 @@ describe("loadEnvironment() of an OpenEnv server", () => {
 
   it("never takes a password in an address, which is recorded", async () => {
     const refusal = load(address.replace("//", "//me:hidden@"), "seeds:1").catch((error: unknown) => String(error));
-    expect(await refusal).toContain("it holds a user or a password");
+    expect(await refusal).toContain("it contains a user name or password");
     expect(await refusal).not.toContain("hidden");
   });
 });

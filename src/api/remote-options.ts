@@ -66,7 +66,7 @@ export function readRemoteAddress(
   const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {
     const value = text(name);
     const found = choices.find((one) => one === value);
-    return value === null ? null : (found ?? refuse(`${name} is "${value}", one of ${choices.join(", ")} is needed`));
+    return value === null ? null : (found ?? refuse(`${name} is "${value}", expected one of ${choices.join(", ")}`));
   };
   return {
     origin: base.origin,
@@ -79,7 +79,7 @@ export function readRemoteAddress(
       if (value === null) return null;
       return /^[1-9]\d{0,8}$/.test(value)
         ? Number(value)
-        : refuse(`${name} is "${value}", a whole number from 1 is needed`);
+        : refuse(`${name} is "${value}", expected a whole number from 1`);
     },
     flag: (name) => {
       const value = choice(name, ["true", "false"]);

@@ -59,17 +59,17 @@ async function openEnvTasks({
   cwd,
 }: RemoteContext<"envTasks">): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
   const remedy =
-    "give --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with a task in each line";
+    "pass --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with one task per line";
   if (envTasks === null) return null;
   const seeds = /^seeds:(\d{1,9})(?:-(\d{1,9}))?$/.exec(envTasks);
   if (seeds !== null) {
     const [from, to] = seeds[2] === undefined ? [0, Number(seeds[1]) - 1] : [Number(seeds[1]), Number(seeds[2])];
     if (to >= from && to - from < mostSeeds) return { train: seedTasks(from, to) };
     throw new ConfigurationError(
-      `Cannot make tasks of "${envTasks}": from 1 to ${mostSeeds} seeds are possible; correct --env-tasks.`,
+      `Cannot create tasks of "${envTasks}": from 1 to ${mostSeeds} seeds are possible; correct --env-tasks.`,
     );
   }
-  if (envTasks.startsWith("seeds:")) throw new ConfigurationError(`Cannot make tasks of "${envTasks}": ${remedy}.`);
+  if (envTasks.startsWith("seeds:")) throw new ConfigurationError(`Cannot create tasks of "${envTasks}": ${remedy}.`);
   const tasks: Record<string, OpenEnvTask[]> = {};
   const lines = (await readNamedFile(envTasks, cwd, "correct --env-tasks.")).split(/\r?\n/);
   for (const [index, line] of lines.entries()) {
@@ -94,7 +94,7 @@ function readTaskLine(line: string, number: number): z.infer<typeof taskLine> {
   try {
     return taskLine.parse(JSON.parse(line));
   } catch (error) {
-    const state = error instanceof z.ZodError ? z.prettifyError(error).replaceAll(/\s+/g, " ") : "it is no JSON";
+    const state = error instanceof z.ZodError ? z.prettifyError(error).replaceAll(/\s+/g, " ") : "it is not JSON";
     throw new ConfigurationError(
       `Cannot read line ${number} of the tasks: ${state}; a task is {"reset": {...}, "instruction": "...", "split": "train"}, all of them optional.`,
     );

@@ -9,7 +9,7 @@ import type { ConnectedPolicy } from "./choose-policy.ts";
 import { engineRow } from "./engines.ts";
 import type { PreparedRollout } from "./prepare-rollout.ts";
 
-/** Most addresses that requests of one service may name; more are a mistake. */
+/** Maximum number of addresses that requests of one service may name; more are a mistake. */
 const mostEngines = 64;
 /** Longest time that a report of weights waits for the first contact. */
 const contactMs = 2000;
@@ -27,7 +27,7 @@ export function createEngines(
   const checkCount = (url: string | null): void => {
     if (connections.has(url) || connections.size < mostEngines) return;
     throw new ConfigurationError(
-      `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
+      `Cannot use another engine: requests have named ${mostEngines} already; put a router in front of them.`,
     );
   };
   const connect = (url: string | null): Promise<ConnectedPolicy> => {

@@ -49,7 +49,7 @@ export function resolveSettings(
 function refuseHidden(name: SettingName, value: unknown, where: string): void {
   if (rolloutSettings[name].holds !== "address" || typeof value !== "string" || !isHidden(value)) return;
   throw new ConfigurationError(
-    `Cannot use ${where}: it is ${value}, and the secret is not recorded; give --${keyOf(name)} again, as it was.`,
+    `Cannot use ${where}: it is ${value}, and the secret is not recorded; pass --${keyOf(name)} again, as it was.`,
   );
 }
 

@@ -50,7 +50,9 @@ it("takes environment, engine, user and filters as values", async () => {
 });
 
 it("refuses what does not fit before a folder is made, and stops at a signal", async () => {
-  await expect(rollout({ groupSize: 0, cwd })).rejects.toThrow("Cannot use --group-size: it is 0, a whole number");
+  await expect(rollout({ groupSize: 0, cwd })).rejects.toThrow(
+    "Cannot use --group-size: it is 0, expected a whole number",
+  );
   await expect(planRollout({ env: "bookshpo", cwd })).rejects.toThrow('did you mean "bookshop"?');
   const unread = rollout({ engine: "expert", samplingExtra: { min_new_tokens: 2 }, tasks: "0", out: "none", cwd });
   await expect(unread).rejects.toThrow('Cannot use --sampling-extra with engine "expert"');

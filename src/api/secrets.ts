@@ -67,7 +67,7 @@ export function readAccess<Part extends AccessPart>(
   const [keyName = null, name = null] = [named[key], named[authorization]];
   if (keyName !== null && name !== null) {
     throw new ConfigurationError(
-      `Cannot use ${keyFlag} with ${flag}: a key is sent in the Authorization header, too; give one of both.`,
+      `Cannot use ${keyFlag} with ${flag}: a key is also sent in the Authorization header; pass only one of them.`,
     );
   }
   return { apiKey: readKey(env, keyName, keyFlag), authorization: readKey(env, name, flag) };

@@ -108,7 +108,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const address = readListen(serveSettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
   if (typeof out !== "string" || out === "") {
-    throw new ConfigurationError("Cannot serve: no folder for requests and episodes is named; give --out <folder>.");
+    throw new ConfigurationError("Cannot serve: no folder for requests and episodes is named; pass --out <folder>.");
   }
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;

@@ -49,7 +49,7 @@ describe("resolveSettings()", () => {
       user: "llm",
       userModel: "my-model",
     });
-    expect(() => presetDefaults("tau")).toThrow("there is none of that name; use one of slime-tau, tau-bench");
+    expect(() => presetDefaults("tau")).toThrow("it does not exist; use one of slime-tau, tau-bench");
     expect(findPreset("tau-bench")).toBeNull();
   });
 
@@ -72,7 +72,7 @@ describe("resolveSettings()", () => {
       return "";
     };
     expect(wrong({ groupSize: "0" })).toBe(
-      'Cannot use --group-size: it is "0", a whole number of at least 1 is needed.',
+      'Cannot use --group-size: it is "0", expected a whole number of at least 1.',
     );
     expect(wrong({ concurrency: "1e99" })).toContain("--concurrency");
     expect(wrong({ topK: "0" })).toContain("-1 or a whole number of at least 1");
@@ -94,7 +94,7 @@ describe("parseConfig()", () => {
     expect(() => parseConfig("a: [1\nb: 2", "x.yaml")).toThrow(
       /Cannot read x\.yaml:\d+:\d+: it is not YAML .*; write one "name: value" per line/,
     );
-    expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: these are no settings; write one");
+    expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: these are not settings; write one");
     expect(() => parseConfig("seed: 1\ngrop-size: 2", "x.yaml")).toThrow(
       'x.yaml:2:1: there is no setting "grop-size"; did you mean "group-size"?',
     );
@@ -150,12 +150,12 @@ describe("readValue()", () => {
     ["metrics", "wandb,mlflw:http://127.0.0.1:5000", '"mlflow"'],
   ] as const)("proposes what %s %j meant", (name, value, meant) => {
     expect(() => readValue<unknown>(rolloutSettings[name], value, `--${keyOf(name)}`)).toThrow(
-      new RegExp(`is needed; did you mean ${meant}\\?$`),
+      new RegExp(`; did you mean ${meant}\\?$`),
     );
   });
 
   it("proposes nothing for a value that is near to no name, nor for a secret", () => {
-    expect(() => readValue<unknown>(rolloutSettings.engine, "banana", "--engine")).toThrow(/is needed\.$/);
-    expect(() => readValue<unknown>(rolloutSettings.tasks, "al", "--tasks")).toThrow(/is needed\.$/);
+    expect(() => readValue<unknown>(rolloutSettings.engine, "banana", "--engine")).toThrow(/, expected [^;]+\.$/);
+    expect(() => readValue<unknown>(rolloutSettings.tasks, "al", "--tasks")).toThrow(/, expected [^;]+\.$/);
   });
 });

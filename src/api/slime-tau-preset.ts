@@ -53,7 +53,7 @@ export type PresetParts = {
 export async function slimeTauRunner(parts: PresetParts): Promise<RunEpisode> {
   if (parts.settings.calls === "several") {
     throw new ConfigurationError(
-      "Cannot carry out several calls a turn (--calls several) with --preset slime-tau: its loop carries out one; leave --calls out.",
+      "Cannot carry out several calls per turn (--calls several) with --preset slime-tau: its loop carries out one; remove --calls.",
     );
   }
   const post = postTo(parts);

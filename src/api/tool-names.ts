@@ -15,7 +15,7 @@ import type { JsonObject } from "../python-semantics/json/index.ts";
 import { unwritableNames } from "../renderers/on-demand.ts";
 import type { ChosenModel } from "./choose-model.ts";
 
-/** Most names in one sentence; the others are counted. */
+/** Maximum number of names in one sentence; the others are counted. */
 const mostNamed = 10;
 
 /** Quoted names in one line, such as `"a/b", "c d" and 3 more`. */

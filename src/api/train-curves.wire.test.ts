@@ -49,8 +49,8 @@ it("train() writes its steps where --metrics says, and continues there", async (
 it("refuses what has no curves, and addresses with a key, before anything is made", async () => {
   const read = async (metrics: string) => readTraining({ variables: {}, metrics });
   await expect(read("tensorboard,prometheus")).rejects.toThrow(
-    /Cannot watch a training with --metrics prometheus: it has curves alone; expected tensorboard, wandb/,
+    /Cannot watch a training with --metrics prometheus: it has only curves; expected tensorboard, wandb/,
   );
   await expect(read("traces:messages")).rejects.toThrow(/with --metrics traces:messages/);
-  await expect(read("mlflow:http://user:key@127.0.0.1:5000")).rejects.toThrow(/it holds a user or a password/);
+  await expect(read("mlflow:http://user:key@127.0.0.1:5000")).rejects.toThrow(/it contains a user name or password/);
 });

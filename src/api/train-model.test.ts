@@ -96,7 +96,7 @@ describe("train() with a real model", () => {
 
   it("says what is missing before anything is written", async () => {
     const { cwd, options, torch } = await prepare(["torch", "peft"]);
-    await expect(train(options)).rejects.toThrow(/lacks torch, peft; give --install to put them into .*about 6 GB/);
+    await expect(train(options)).rejects.toThrow(/lacks torch, peft; pass --install to put them into .*about 6 GB/);
     await expect(train({ ...options, python: join(cwd, "nowhere") })).rejects.toThrow("does not start as Python");
     expect(await readdir(cwd)).not.toContain("r");
     expect(await torch.calls()).toEqual([]);

@@ -274,7 +274,7 @@ const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
 const shortBookshop = { cases: "cancel/plain,cancel/shipped,cancel/delivered" };
 
 /**
- * Defaults for a real model: few groups a step, because each costs a minute on two cores; the
+ * Defaults for a real model: few groups per step, because each costs a minute on two cores; the
  * learning rate with which rank 16 learnt fastest; a checkpoint at every step, which holds only the
  * adapter.
  */
@@ -320,13 +320,13 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
   if (settings.fromExpert === null && own !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(own)} without --from-expert: it is about the model that is made of an expert; leave it out.`,
+      `Cannot use --${keyOf(own)} without --from-expert: it configures the model that is made from an expert; remove it.`,
     );
   }
   if (settings.fromExpert !== null && (base.model !== null || settings.algorithm === "sft")) {
     const other = base.model === null ? "--algorithm sft" : "--model";
     throw new ConfigurationError(
-      `Cannot use --from-expert with ${other}: it makes a model of its own and then learns from rewards; remove one of them.`,
+      `Cannot use --from-expert with ${other}: it makes its own model and then learns from rewards; remove one of them.`,
     );
   }
   const out = base.out ?? newFolder(`${base.env}-train`, surroundings.cwd);
@@ -462,7 +462,7 @@ async function prepareTraining(
   if (model.vocabularySize !== null && tokenizer.vocabularySize > model.vocabularySize) {
     throw new ConfigurationError(
       `Cannot train "${modelFolder}": its tokenizer has ${tokenizer.vocabularySize} tokens, but its config.json says ` +
-        `${model.vocabularySize}; give the files of one model.`,
+        `${model.vocabularySize}; use the files of one model.`,
     );
   }
   const least = lookIntoEnvironment(environment, trainTasks.task(trained[0] ?? 0), ({ guidelines, tools }) => {

@@ -3,7 +3,7 @@
 // that run in tests or in other programs do not change their process.
 //
 //   never yields ─► a thread names it, exit code 70        ends the process ─► named, exit code 70
-//   thrown or rejected outside of calls ─► named on standard error, and the run continues; in code of ours it ends
+//   thrown or rejected outside of calls ─► named on standard error, and the run continues; in our code it ends
 
 import { closeSync, writeSync } from "node:fs";
 import { url as debuggerUrl } from "node:inspector";

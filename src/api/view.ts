@@ -143,7 +143,7 @@ async function readOverlay(
 ): ReturnType<typeof readTrainerLogprobs> {
   if (sources.length > 1) {
     throw new ConfigurationError(
-      "Cannot use --logprobs with several runs: a trainer's logprobs are laid over one; name that one alone.",
+      "Cannot use --logprobs with several runs: a trainer's logprobs are laid over one; name only that one.",
     );
   }
   const path = resolve(cwd, logprobs);
@@ -174,6 +174,6 @@ async function openStore(source: string, cwd: string): Promise<EpisodeStore> {
   if (file !== null) return openForeignStore(path, file);
   if (isFolder) return openFolderStore(path);
   throw new ConfigurationError(
-    `Cannot view "${source}": it is no file of a format that is known; slime, verifiers, inspect, ATIF, τ-bench and τ²-bench are.`,
+    `Cannot view "${source}": it is not a file of slime, verifiers, inspect, ATIF, τ-bench or τ²-bench.`,
   );
 }

@@ -114,7 +114,7 @@ export function checkCurves(settings: Pick<RolloutSettings, "metrics" | "metrics
 
 function refuseCurves(name: string): never {
   throw new ConfigurationError(
-    `Cannot watch a training with --metrics ${hideSecrets(name)}: it has curves alone; expected tensorboard, wandb, mlflow:<url> or trackio:<url>, with commas between them.`,
+    `Cannot watch a training with --metrics ${hideSecrets(name)}: it has only curves; expected tensorboard, wandb, mlflow:<url> or trackio:<url>, with commas between them.`,
   );
 }
 

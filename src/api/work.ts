@@ -91,7 +91,7 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   const surroundings = { cwd, env };
   const queue = chooseQueue(settings, surroundings);
   if (queue === null) {
-    throw new ConfigurationError("Cannot start a worker: no queue is named; give --queue nats://<host>:4222.");
+    throw new ConfigurationError("Cannot start a worker: no queue is named; pass --queue nats://<host>:4222.");
   }
   const name = settings.name ?? `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(-100);
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name)) {
@@ -110,7 +110,10 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   options.signal?.addEventListener("abort", end, { once: true });
   let graceTimer: NodeJS.Timeout | undefined;
   const startGrace = (): void => {
-    graceTimer = setTimeout(() => stop.abort(new Error("The time to finish is over.")), milliseconds(settings.grace));
+    graceTimer = setTimeout(
+      () => stop.abort(new Error("The time to finish has run out.")),
+      milliseconds(settings.grace),
+    );
   };
   if (options.drain?.aborted === true) startGrace();
   options.drain?.addEventListener("abort", startGrace, { once: true });
@@ -169,7 +172,7 @@ async function checkFolder(place: string, { runId }: RunState): Promise<void> {
   const id = await read().catch(() => null);
   if (id === runId) return;
   throw new ConfigurationError(
-    `Cannot run "${runId}": ${id === null ? "there is no run" : "there is another run"} in "${place}"; give --dir the folder that holds the coordinator's run folder, on a disk that both reach.`,
+    `Cannot run "${runId}": ${id === null ? "there is no run" : "there is another run"} in "${place}"; pass --dir the folder that holds the coordinator's run folder, on a disk that both reach.`,
   );
 }
 

@@ -60,7 +60,7 @@ function checkKey(part: ModelPart, text: string, source: string): string | null 
   const key = text.trim();
   if (/[^\x21-\x7e]/.test(key)) {
     throw new ConfigurationError(
-      `Cannot use the key of the ${part} model in ${source}: it holds a space or a character that no header can carry; give the key alone.`,
+      `Cannot use the key of the ${part} model in ${source}: it contains a space or a character that headers do not allow; provide only the key.`,
     );
   }
   return key === "" ? null : key;

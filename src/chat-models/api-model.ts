@@ -316,7 +316,7 @@ function placeOf(options: ApiModelOptions): Place {
   const apiKey = findApiKey(role.part, options, variables);
   if (apiKey === null) {
     throw new ConfigurationError(
-      `Cannot make ${role.title} with model "${model}": there is no key; set ${variables[0]}, or name another variable with apiKeyVariable.`,
+      `Cannot create ${role.title} with model "${model}": there is no key; set ${variables[0]}, or name another variable with apiKeyVariable.`,
     );
   }
   const base = parseBaseUrl(provider.url, { what: `${role.part} model` });

@@ -214,7 +214,7 @@ describe("chatAgent() on an OpenAI-compatible server", () => {
   });
 
   it.each([
-    [{ model: "" }, "Cannot make the agent: it has no model"],
+    [{ model: "" }, "Cannot create the agent: it has no model"],
     [{ url: "localhost:8000" }, "the scheme is missing"],
     [{ maxConcurrency: 0 }, "Cannot call the agent model: maxConcurrency is 0"],
   ])("refuses %j before any call", (options, state) => {

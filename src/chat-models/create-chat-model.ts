@@ -12,7 +12,7 @@ export function createChatModel(role: ModelRole, options: ChatModelOptions): Cha
   const { model = "", url, provider } = options;
   if (model === "") {
     throw new ConfigurationError(
-      `Cannot make ${role.title}: it has no model; give "provider/model", or a url and the model's name on that server.`,
+      `Cannot create ${role.title}: it has no model; use "provider/model", or a url and the model's name on that server.`,
     );
   }
   const named = { ...options, model, role };

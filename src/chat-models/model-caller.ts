@@ -199,7 +199,7 @@ export function createModelCaller(
 function requireLimit(part: ModelPart, name: string, value: number, isEnough: boolean): void {
   if (isEnough) return;
   throw new ConfigurationError(
-    `Cannot call the ${part} model: ${name} is ${value}, which allows no calls; give a larger number.`,
+    `Cannot call the ${part} model: ${name} is ${value}, which allows no calls; use a larger number.`,
   );
 }
 

@@ -9,7 +9,7 @@ export type ModelPart = "user" | "agent" | "judge";
 /** The role of a model, and its name in messages. */
 export type ModelRole = {
   readonly part: ModelPart;
-  /** Name for messages, as in "Cannot make user "llm": ...". */
+  /** Name for messages, as in "Cannot create user "llm": ...". */
   readonly title: string;
 };
 

@@ -25,8 +25,8 @@ export function providerChat(options: NamedModelOptions): ChatModel {
   const libraries = options.libraries ?? installedLibraries;
   if (!libraries.isInstalled("ai") || !libraries.isInstalled(provider.packageName)) {
     throw new ConfigurationError(
-      `Cannot make ${role.title} with model "${name}": the provider library is not installed; run ` +
-        `"npm install ai@6 ${provider.installName}", or give the url of an OpenAI-compatible server, which needs no library ` +
+      `Cannot create ${role.title} with model "${name}": the provider library is not installed; run ` +
+        `"npm install ai@6 ${provider.installName}", or pass the url of an OpenAI-compatible server, which needs no library ` +
         `(known providers: ${listedProviders.join(", ")}).`,
     );
   }
@@ -37,7 +37,7 @@ export function providerChat(options: NamedModelOptions): ChatModel {
   const [keyVariable] = provider.keyVariables;
   if (apiKey === null && authorization === null && keyVariable !== undefined && options.url === undefined) {
     throw new ConfigurationError(
-      `Cannot make ${role.title} with model "${name}": there is no key; set ${keyVariable}, or name another variable with apiKeyVariable.`,
+      `Cannot create ${role.title} with model "${name}": there is no key; set ${keyVariable}, or name another variable with apiKeyVariable.`,
     );
   }
   const redact = createRedactor([apiKey, ...base.secrets, ...secretVariables(options.variables ?? process.env)]);
@@ -89,8 +89,8 @@ function readName({ role, model, provider }: NamedModelOptions): {
   if (!/^[a-z][a-z0-9-]*$/.test(name) || name === "openai-compatible") {
     const state = name === "openai-compatible" ? "its server has no address" : "it names no provider";
     throw new ConfigurationError(
-      `Cannot make ${role.title} with model "${model}": ${state}; write "provider/model" ` +
-        `(known providers: ${listedProviders.join(", ")}), or give the url of an OpenAI-compatible server.`,
+      `Cannot create ${role.title} with model "${model}": ${state}; write "provider/model" ` +
+        `(known providers: ${listedProviders.join(", ")}), or pass the url of an OpenAI-compatible server.`,
     );
   }
   return { provider: providerNamed(name), model: prefix === name ? model.slice(slash + 1) : model };

@@ -203,8 +203,8 @@ function tokensOf(answer: JsonObject, read: readonly string[], written: string):
 }
 
 /**
- * The text of a content: a string, or the text parts of a list; "" if there are none (a refusal, an
- * empty reply).
+ * The text of a message's content: a string, or the text parts of a list; "" if there are none (a
+ * refusal, an empty reply).
  */
 export function textOf(content: Field): string {
   return typeof content === "string"
@@ -225,7 +225,7 @@ function partsOf(content: Field, isRight: (type: string | null) => boolean): str
   return texts.join("");
 }
 
-/** The parts of a content, one per line. */
+/** The parts of a message's content, one per line. */
 function linesOf(content: Field): string {
   return asList(content)
     .map(asObject)

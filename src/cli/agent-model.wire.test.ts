@@ -151,8 +151,8 @@ describe("--agent-model", () => {
     [["--strategy", "few-shot", "--displays", "none.jsonl"], 'Cannot read "none.jsonl"'],
     [["--agent-url", url], "no model is named"],
     [["--agent-model", "m", "--agent-url", url, "--model", "readable"], "Cannot use --model with --agent-model"],
-    [["--agent-model", "m", "--agent-url", url, "--top-k", "5"], "give it in --sampling-extra"],
-    [["--agent-model", "m"], 'Cannot make the agent with model "m": it names no provider'],
+    [["--agent-model", "m", "--agent-url", url, "--top-k", "5"], "pass it in --sampling-extra"],
+    [["--agent-model", "m"], 'Cannot create the agent with model "m": it names no provider'],
     [["--agent-model", "m", "--agent-url", url, "--agent-api-key-env", "NONE"], '"NONE" is not set'],
     [["--strategy", "react"], 'Cannot run strategy "react" with engine "expert"'],
     [["--strategy", "magic"], "use one of tool-calling, act, react, few-shot"],
@@ -179,7 +179,7 @@ describe("--agent-model", () => {
     ];
     const unpriced = await run("rollout", ...flags, "--max-cost", "1", "--out", "a");
     expect(unpriced.code).toBe(2);
-    expect(unpriced.stderr).toContain('the price of "own/agent" is not known; give it in a file with --prices');
+    expect(unpriced.stderr).toContain('the price of "own/agent" is not known; add it to a file passed with --prices');
     // A call has 1,100 tokens and costs a dollar.
     await writeFile(join(folder, "prices.json"), JSON.stringify({ agent: { input: 900, output: 1000 } }));
     const priced = [...flags, "--prices", "prices.json"];
@@ -197,6 +197,6 @@ describe("--agent-model", () => {
     expect([resumed.code, status, totals.episodesFinished]).toEqual([0, "done", 16]);
     expect(totals.agentCost).toBe(totals.agentModelCalls);
     await writeFile(join(folder, "prices.json"), '{"agent": {"input": -1, "output": 1}}');
-    expect((await run("rollout", ...priced, "--out", "b")).stderr).toContain('"agent.input" is no price');
+    expect((await run("rollout", ...priced, "--out", "b")).stderr).toContain('"agent.input" is not a price');
   });
 });

@@ -34,8 +34,8 @@ describe("bench trainer", () => {
   });
 
   test.each([
-    [["trainer", "--steps", "0"], 'Cannot use --steps: it is "0", a whole number of at least 1 is needed.'],
-    [["trainer", "--spread", "wide"], 'Cannot use --spread: it is "wide", a number of at least 0 is needed.'],
+    [["trainer", "--steps", "0"], 'Cannot use --steps: it is "0", expected a whole number of at least 1.'],
+    [["trainer", "--spread", "wide"], 'Cannot use --spread: it is "wide", expected a number of at least 0.'],
     [["everything"], 'Cannot bench "everything": there is trainer'],
   ])("says what is wrong with %j", async (argv, message) => {
     const { run } = await createTestCli();

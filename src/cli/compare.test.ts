@@ -122,7 +122,7 @@ describe("compare", () => {
       "Cannot compare runs: one is named; name two or more run folders or result files.",
       'Cannot read "a": there is no such file or folder; correct its path.',
       expect.stringContaining('Cannot read "x.json": it is neither results.json of an evaluation nor'),
-      'Cannot use --seed: it is "1.5", a whole number is needed.',
+      'Cannot use --seed: it is "1.5", expected a whole number.',
     ]);
   });
 });

@@ -72,7 +72,7 @@ describe("doctor engine", () => {
   });
 
   test.each([
-    [[], "none is named; give --url"],
+    [[], "none is named; pass --url"],
     [["--url", "http://127.0.0.1:1"], "Cannot reach http://127.0.0.1:1"],
     [["--url", "http://127.0.0.1:1", "--engine", "embedded"], "use --engine sglang or vllm"],
     [["--url", "nowhere:"], "nowhere"],

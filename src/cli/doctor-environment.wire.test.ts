@@ -159,8 +159,8 @@ describe("init environment", () => {
   });
 
   it.each([
-    [["environment", "../x"], "a name of small letters, digits and dashes is needed"],
-    [["environment", "Tour Desk"], "a name of small letters, digits and dashes is needed"],
+    [["environment", "../x"], "expected a name of lowercase letters, digits and dashes"],
+    [["environment", "Tour Desk"], "expected a name of lowercase letters, digits and dashes"],
     [["engine", "x"], 'write "init environment <name>"'],
     [["environment"], "<name> is missing"],
   ])("%j is refused with the remedy, and code 2", async (given, message) => {

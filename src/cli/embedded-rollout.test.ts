@@ -63,6 +63,6 @@ describe("export-model", () => {
     expect((await readFile(join(folder, "nano.gguf"))).subarray(0, 4).toString()).toBe("GGUF");
     const again = await run("export-model", "bookshop-nano", "--to", "nano.gguf");
     expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('"nano.gguf" exists')]);
-    expect((await run("export-model", "bookshop-nano")).stderr).toContain("give --to <file>");
+    expect((await run("export-model", "bookshop-nano")).stderr).toContain("pass --to <file>");
   });
 });

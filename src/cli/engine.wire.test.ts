@@ -146,7 +146,7 @@ describe("engine", () => {
   });
 
   test.each([
-    [["--port", "high"], 'Cannot use --port: it is "high", a whole number from 0 to 65535 is needed.'],
+    [["--port", "high"], 'Cannot use --port: it is "high", expected a whole number from 0 to 65535.'],
     [["--host", "0.0.0.0"], "Cannot listen on 0.0.0.0 without a key"],
     [["--api-key-env", "NO_SUCH_KEY"], 'environment variable "NO_SUCH_KEY" is not set'],
     [["--model", "nowhere"], "nowhere"],

@@ -122,7 +122,7 @@ describe.skipIf(data === null)(
       expect(table(stdout, /^heldOut +by hand/).get("user")).toEqual(["3", "3", "3", "1.000", "1.000"]);
     });
 
-    it("is compared by content with a run of ours, once it is scored", async () => {
+    it("is compared by content with our own run, once it is scored", async () => {
       const { run, folder } = await createTestCli();
       const airline = ["--env", "tau-bench/airline", "--data", data ?? ""];
       const isFirst = (result: JsonObject): boolean => Number(result.get("task_id")) < 3;

@@ -1,5 +1,5 @@
 // Agent programs on the command line: refused settings, and the reader's view of a run whose
-// program calls no model of ours.
+// program calls none of our models.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ test("a program whose model nobody names is refused with the remedy", async () =
 });
 
 test(
-  "inspect shows task, output, end and reward of a program that calls no model of ours",
+  "inspect shows task, output, end and reward of a program that calls none of our models",
   { timeout: 60_000 },
   async () => {
     const { folder, run } = await createTestCli({ PATH: process.env["PATH"] ?? "" });

@@ -37,7 +37,7 @@ it("lists every numbered example with what it is, and runs one", async () => {
 });
 
 it.each([
-  ["99", 'Cannot run example "99": there is none of that name; use one of 01-an-environment, '],
+  ["99", 'Cannot run example "99": it does not exist; use one of 01-an-environment, '],
   ["03-a-rolout", '12-a-service-as-a-world. Did you mean "03-a-rollout"?'],
 ])("refuses %s with what there is, and code 2", async (name, message) => {
   const { code, stdout, stderr } = await example(name);

@@ -62,7 +62,7 @@ describe("export", () => {
     const { code, stderr } = await cli.run(..."export runs/one --format slime --output nowhere/rows.jsonl".split(" "));
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/there is no folder "\S+nowhere"; make it first, or name/),
+      expect.stringMatching(/there is no folder "\S+nowhere"; create it first, or name/),
     ]);
   });
 
@@ -155,7 +155,7 @@ describe("export", () => {
     [["runs/none", "--format", "verl", "--output", "x"], 'Cannot read run "'],
     [
       ["runs/one", "--format", "verl", "--output", "slime.jsonl"],
-      'Cannot write "slime.jsonl": it exists; give --force',
+      'Cannot write "slime.jsonl": it exists; pass --force',
     ],
     [["runs/one", "--format", "verl", "--output", "no/such/x"], 'Cannot write "no/such/x"'],
     [["runs/one", "--format", "verl", "--output", "x", "--where", "reward"], "at character 7"],
@@ -165,7 +165,7 @@ describe("export", () => {
     ],
     [["runs/one", "--format", "slime", "--output", "x", "--model", "gone"], "name its folder with --model"],
     [["runs/one", "--format", "vrel", "--output", "x"], "verl"],
-    [["runs/one", "runs/two", "--format", "samples", "--output", "x"], "export each by itself"],
+    [["runs/one", "runs/two", "--format", "samples", "--output", "x"], "export each separately"],
     [["runs/one", "--output", "x"], "--format"],
     [["runs/one", "--format", "verl"], "--output"],
     [["--format", "verl", "--output", "x"], "run"],

@@ -41,7 +41,7 @@ describe("rollout with groups", () => {
     const kept = groups.filter(({ decision }) => decision === "kept");
     expect(kept).toHaveLength(3);
     expect(stdout).toContain(`${groups.length} run`);
-    expect(stdout).toContain("kept 3 of 3 wanted");
+    expect(stdout).toContain("kept 3 of 3 requested");
     for (const { rewards } of kept) expect(new Set(rewards as number[]).size).toBe(2);
     const rows = await lines(join(folder, "a"), "samples.jsonl");
     expect(new Set(rows.map(({ group_index: index }) => index))).toEqual(
@@ -55,7 +55,7 @@ describe("rollout with groups", () => {
       rows.map((row) => JSON.stringify(row)).toSorted(),
     );
     const drawn = await run("rollout", ...flags, "--curriculum", "a", "--concurrency", "2-8", "--out", "c");
-    expect([drawn.code, drawn.stdout]).toEqual([0, expect.stringContaining("kept 3 of 3 wanted")]);
+    expect([drawn.code, drawn.stdout]).toEqual([0, expect.stringContaining("kept 3 of 3 requested")]);
   });
 
   it("leaves tasks that cannot be graded, and names them under the table", async () => {
@@ -106,14 +106,14 @@ describe("rollout with groups", () => {
     const { stdout } = await run("rollout", "--filter", "./odd.mjs", ...flags, "a");
     expect(stdout).toContain("kept 2; dropped 2 (odd 2)");
     const wrong = await run("rollout", "--filter", "./wrong.mjs", ...flags, "b");
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("its default export is no function")]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("its default export is not a function")]);
     const vague = await run("rollout", "--filter", "./vague.mjs", ...flags, "c");
     expect([vague.code, vague.stderr]).toEqual([2, expect.stringContaining("it returned true, expected the reason")]);
   });
 
   it.each([
-    [["--oversample", "2"], "give --groups <n>"],
-    [["--curriculum", "on"], "give --groups <n>"],
+    [["--oversample", "2"], "pass --groups <n>"],
+    [["--curriculum", "on"], "pass --groups <n>"],
     [["--filter", "zero"], "there are zero-signal and reward-range:<min>-<max>"],
     [["--filter", "zero-signal"], "a group of one episode has nothing to compare"],
     [["--min-group", "3", "--group-size", "2"], "lower --min-group or raise --group-size"],

@@ -88,7 +88,7 @@ async function expectResumable(name: string): Promise<void> {
   expect((await readFile(join(folder, `${name}.jsonl`), "utf8")).trimEnd().split("\n")).toHaveLength(4);
 }
 
-/** A record but for what the clock says, and the checksum over it. */
+/** A record without its times and the checksum over it. */
 function withoutTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutTimes);
   if (typeof value !== "object" || value === null) return value;

@@ -86,7 +86,7 @@ it("a run's model is found from any folder, and export takes --out", async () =>
   } finally {
     await viewer.close();
   }
-  expect((await elsewhere.run("export", one, "--format", "slime")).stderr).toContain("give --output <file>");
+  expect((await elsewhere.run("export", one, "--format", "slime")).stderr).toContain("pass --output <file>");
   expect((await elsewhere.run("export", one, "--format", "slime", "--out", "a", "--output", "b")).stderr).toContain(
     "both name the file",
   );

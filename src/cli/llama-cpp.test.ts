@@ -15,8 +15,8 @@ const isInstalled = ((): boolean => {
 // own engine.
 describe("--engine llama-cpp", () => {
   it.each([
-    [["--engine", "llama-cpp"], "give --gguf <file>"],
-    [["--gguf", "x.gguf"], 'x.gguf": there is no such file; give the path of a GGUF file'],
+    [["--engine", "llama-cpp"], "pass --gguf <file>"],
+    [["--gguf", "x.gguf"], 'x.gguf": there is no such file; pass the path of a GGUF file'],
     [
       ["--gguf", "x.gguf", "--engine", "embedded"],
       'Cannot use --gguf with engine "embedded": it has no effect there; remove it, or use --engine llama-cpp.',
@@ -33,7 +33,7 @@ describe("--engine llama-cpp", () => {
     expect(code).toBe(2);
   });
 
-  /** A model of ours as a file, beside which nothing is needed. */
+  /** One of our models as a file, which needs no other file. */
   const withModel = async () => {
     const cli = await createTestCli();
     await cli.run("export-model", "bookshop-nano", "--to", "nano.gguf");
@@ -56,7 +56,7 @@ describe("--engine llama-cpp", () => {
 
   it.each([
     [["--gguf", "x.gguf", "--url", "http://h"], "Cannot use --url, --exclusive or another --engine with --gguf"],
-    [["--engine", "llama-cpp"], "no weights are named; give --gguf <file>"],
+    [["--engine", "llama-cpp"], "no weights are named; pass --gguf <file>"],
     [["--gguf", "nowhere.gguf"], "there is no such file"],
   ])("doctor engine refuses %j", async (flags, wanted) => {
     const { run } = await createTestCli();

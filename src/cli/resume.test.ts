@@ -94,7 +94,7 @@ describe("--resume", () => {
       'it has a setting "warp", which this version does not know',
     );
     await writeFile(manifest, text.replace('"preset": null', '"preset": "slime-tau"'));
-    expect((await cli.run("rollout", "--resume", "r")).stderr).toContain("its loop keeps no journal");
+    expect((await cli.run("rollout", "--resume", "r")).stderr).toContain("its loop does not journal its episodes");
   });
 
   it("refuses a run of another format, for every command", async () => {

@@ -97,7 +97,7 @@ function usageMessage(
     case "commander.missingArgument":
       return `${cannot} <${name}> is missing (${help})`;
     case "commander.excessArguments":
-      return `${cannot} there are more words than "${command.name()}" takes; names of options begin with two dashes (${help})`;
+      return `${cannot} "${command.name()}" takes fewer arguments; option names begin with two dashes (${help})`;
     default:
       return `${cannot} ${error.message.replace(/^error: /, "").replace(/\.$/, "")} (${help})`;
   }
@@ -210,7 +210,7 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
     return exitCodes.usage;
   }
   if (error instanceof SpecialFileError) {
-    say(`Cannot read "${error.path}": ${error.message}; name a file, or write what it gives into one.`);
+    say(`Cannot read "${error.path}": ${error.message}; name a file, or write its output to one.`);
     return exitCodes.usage;
   }
   const isCancelled = error instanceof AttributedError && error.failure.code === "cancelled";
@@ -233,7 +233,7 @@ function systemMessage(error: unknown): string | null {
   if (remedy === null) return null;
   const { path = null, message } = error as NodeJS.ErrnoException;
   const where = path === null || message.includes(path) ? "" : ` at "${path}"`;
-  return `Cannot go on: the system refused${where}: ${message}; ${remedy}.`;
+  return `Cannot continue: the system refused${where}: ${message}; ${remedy}.`;
 }
 
 function stackOf(error: unknown): string {

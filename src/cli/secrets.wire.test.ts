@@ -175,7 +175,7 @@ describe("keys", () => {
         const configuration: unknown = JSON.parse(await readFile(join(cli.folder, "runs/q/run.json"), "utf8"));
         expect(configuration).toMatchObject({ configuration: { url: `${url}/?v=1&api_key=***` } });
         const { code, stderr } = await expectNoCanary(cli, "rollout", "--resume", "runs/q");
-        expect([code, stderr]).toEqual([2, expect.stringContaining("give --url again, as it was")]);
+        expect([code, stderr]).toEqual([2, expect.stringContaining("pass --url again, as it was")]);
         const again = await expectNoCanary(cli, "rollout", "--resume", "runs/q", "--url", address);
         expect(again.stderr).not.toContain("Cannot resume");
       },
@@ -226,7 +226,7 @@ describe("keys", () => {
         const shown = `${scheme}:http://127.0.0.1:${port}${path}?api_key=***`;
         expect(manifest).toMatchObject({ configuration: { env: shown } });
         const { code, stderr } = await expectNoCanary(cli, "rollout", "--resume", "runs/env");
-        expect([code, stderr]).toEqual([2, expect.stringContaining("give --env again, as it was")]);
+        expect([code, stderr]).toEqual([2, expect.stringContaining("pass --env again, as it was")]);
         const again = await expectNoCanary(cli, "rollout", "--resume", "runs/env", "--env", address);
         expect([again.code, again.stderr]).toEqual([0, expect.any(String)]);
         await expectNoCanary(cli, "rollout", ...flags, "--dry-run");
@@ -252,7 +252,7 @@ describe("keys", () => {
       await expectNoCanary(cli, "rollout", ...user, "--user-authorization-env", "MY_HEADER", "--out", "runs/user");
       expect([...authorizations]).toEqual([`Basic ${btoa(canary)}`]);
       const both = await expectNoCanary(cli, "rollout", ...flags, "--api-key-env", "MY_KEY", "--out", "runs/both");
-      expect([both.code, both.stderr]).toEqual([2, expect.stringContaining("give one of both")]);
+      expect([both.code, both.stderr]).toEqual([2, expect.stringContaining("pass only one of them")]);
     });
   });
 

@@ -177,7 +177,7 @@ describe("serve", () => {
     const { run } = await createTestCli();
     for (let again = 0; again < 2; again++) {
       const { code, stderr } = await run(...argv());
-      expect([code, stderr]).toEqual([1, expect.stringContaining("line 1 is no request of this service")]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("line 1 is not a request of this service")]);
     }
   });
 
@@ -185,7 +185,7 @@ describe("serve", () => {
     [["--listen", "8800"], 'Cannot use --listen "8800"'],
     [["--listen", "0.0.0.0:0"], "without a token"],
     [["--token-env", "NO_TOKEN"], 'environment variable "NO_TOKEN" is not set'],
-    [["--max-waiting", "-1"], 'Cannot use --max-waiting: it is "-1", a whole number from 1 to 10000000 is needed.'],
+    [["--max-waiting", "-1"], 'Cannot use --max-waiting: it is "-1", expected a whole number from 1 to 10000000.'],
     [["--tasks", "0-3"], "--tasks"],
   ])("says what is wrong with %j", async (flags, message) => {
     const { run } = await createTestCli();

@@ -33,10 +33,10 @@ describe("rollout --preset slime-tau", () => {
 
   it("puts the instruction of a file in place, to the last newline, and refuses a file that is not there", async () => {
     const { run, folder } = await createTestCli();
-    await writeFile(join(folder, "instruction.txt"), " One call a turn.\n");
+    await writeFile(join(folder, "instruction.txt"), " One call per turn.\n");
     expect((await run(...rollout, "--tool-instruction", "instruction.txt")).code).toBe(0);
     const row = (await readFile(join(folder, "run/samples.jsonl"), "utf8")).split("\n")[0] ?? "{}";
-    expect((JSON.parse(row) as { prompt: string }).prompt).toContain("# Tools\n\n One call a turn.\n\n\nThe tools:");
+    expect((JSON.parse(row) as { prompt: string }).prompt).toContain("# Tools\n\n One call per turn.\n\n\nThe tools:");
     const missing = await run(...rollout, "--tool-instruction", "nowhere.txt");
     expect(missing.code).toBe(2);
     expect(missing.stderr).toContain("correct --tool-instruction");

@@ -64,14 +64,14 @@ describe("train", () => {
       expect(code).toBe(2);
       return stderr;
     };
-    expect(await wrong("--lr", "0")).toContain('Cannot use --lr: it is "0", a number above 0 is needed.');
-    expect(await wrong("--group-size", "1")).toContain("a whole number of at least 2 is needed");
+    expect(await wrong("--lr", "0")).toContain('Cannot use --lr: it is "0", expected a number above 0.');
+    expect(await wrong("--group-size", "1")).toContain("expected a whole number of at least 2");
     expect(await wrong("--samples", "1")).toContain("Cannot use --group-size");
     expect(await wrong("--model", "nowhere")).toContain("Cannot read model file");
     expect(await wrong("--model", "Acorn/Acorn-7B")).toContain("hf download Acorn/Acorn-7B");
     expect(await wrong("--resume", "nowhere")).toContain('Cannot read "');
     const model = ["--model", "model", "--env", "./hello.mjs", "--config", "run.yaml"];
-    expect(await wrong(...model, "--algorithm", "sft")).toContain("give --from <file|folder>");
+    expect(await wrong(...model, "--algorithm", "sft")).toContain("pass --from <file|folder>");
     expect(await wrong(...model, "--from", "rows.jsonl")).toContain("use --algorithm sft");
     expect(await wrong(...model, "--algorithm", "sft", "--from", "no.jsonl")).toContain("no such file or folder");
     expect(await wrong(...model, "--split", "dev")).toContain("correct --split");

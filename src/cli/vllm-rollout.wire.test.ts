@@ -67,14 +67,14 @@ describe("rollout --engine vllm", () => {
     [[], 'Cannot roll out with engine "vllm": no model is named'],
     [["--model", "readable", "--preset", "slime-tau"], "the preset speaks to SGLang"],
     [["--url", "http://127.0.0.1:1,", "--model", "readable"], "an address is empty or repeated"],
-    [["--url", "http://a:1,http://u:sesame-pw@a:2/v1", "--model", "readable"], "it holds a user or a password"],
+    [["--url", "http://a:1,http://u:sesame-pw@a:2/v1", "--model", "readable"], "it contains a user name or password"],
     [
       ["--url", "http://127.0.0.1:1", "--model", "readable", "--engine-wait", "0"],
-      "a number of seconds above 0 is needed",
+      "expected a number of seconds above 0",
     ],
     [["--url", "http://127.0.0.1:1", "--model", "readable", "--max-pause", "0"], "Cannot use --max-pause"],
-    [["--model", "readable", "--logprobs-mode", "cooked"], "raw or processed is needed"],
-    [["--model", "readable", "--endpoint", "chat"], "auto, generate or completions is needed"],
+    [["--model", "readable", "--logprobs-mode", "cooked"], "expected raw or processed"],
+    [["--model", "readable", "--endpoint", "chat"], "expected auto, generate or completions"],
   ])("with %j is refused before anything is played", async (more, words) => {
     const { run } = await createTestCli();
     const { code, stderr } = await run("rollout", "--engine", "vllm", "--tasks", "0", ...more);
@@ -134,6 +134,6 @@ describe("rollout --max-pause", () => {
     await listener.close();
     const episode = JSON.parse((await readAll(join(folder, "runs/a"))).get("episodes.jsonl") ?? "{}") as unknown;
     expect(episode).toMatchObject({ outcome: "failed", failure: { boundary: "engine", code: "timeout" } });
-    expect(JSON.stringify(episode)).toContain("at most 300 ms are waited");
+    expect(JSON.stringify(episode)).toContain("the limit is 300 ms");
   });
 });

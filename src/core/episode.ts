@@ -20,7 +20,7 @@ import type { ModelUsage, UserLine } from "./user.ts";
 export type EpisodeEvent =
   | { readonly type: "episode-start"; readonly episodeId: string; readonly taskId: string; readonly seed: number }
   | { readonly type: "user-line"; readonly line: UserLine; readonly durationMs: number }
-  /** Consequences of the line before, in a world in which users act, too. */
+  /** Consequences of the line before, in a world in which users also act. */
   | { readonly type: "user-outcome"; readonly outcome: UserOutcome; readonly durationMs: number }
   | {
       readonly type: "turn";
@@ -168,8 +168,8 @@ export type Episode = {
   readonly trajectory: Trajectory;
   /**
    * The history policy of `Renderer`, named in every sample. "no-tokens": an API model was the
-   * agent, or a program that calls no model of ours, so the trajectory is empty and nothing can be
-   * trained.
+   * agent, or a program that calls none of our models, so the trajectory is empty and nothing can
+   * be trained.
    */
   readonly historyPolicy: Sample["historyPolicy"] | "no-tokens";
   readonly events: readonly EpisodeEvent[];
@@ -187,7 +187,7 @@ export function endingOf({ stopReason, grade }: Pick<Episode, "stopReason" | "gr
 }
 
 /**
- * The `termination_reason` of a grade's info if it is a valid name: at most 40 small letters,
+ * The `termination_reason` of a grade's info if it is a valid name: at most 40 lowercase letters,
  * digits and underscores.
  */
 export function terminationReason({ info }: Grade): string | null {

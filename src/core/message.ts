@@ -48,7 +48,7 @@ export function toolFromDefinition(definition: JsonObject): Tool {
   const name = body instanceof Map ? body.get("name") : undefined;
   if (typeof name !== "string") {
     throw new Error(
-      'Cannot read a tool definition: "function.name" is missing; give the OpenAI form {"type": "function", "function": {"name": ...}}.',
+      'Cannot read a tool definition: "function.name" is missing; use the OpenAI form {"type": "function", "function": {"name": ...}}.',
     );
   }
   return { name, definition };

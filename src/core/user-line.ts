@@ -1,5 +1,5 @@
 // One line of a simulated user, with its cost. The users are in `user.ts`; consequences of a line,
-// in a world in which users act, too, are in `environment.ts`.
+// in a world in which users also act, are in `environment.ts`.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 

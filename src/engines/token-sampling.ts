@@ -403,6 +403,6 @@ function finishOf(ending: Ending, ids: ArrayLike<number>): Finish {
 export function inRange(engine: string, name: string, value: number, [least, most]: readonly [number, number]): number {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
   throw new ConfigurationError(
-    `Cannot make ${engine}: ${name} is ${value}, expected an integer from ${least} to ${most}.`,
+    `Cannot create ${engine}: ${name} is ${value}, expected an integer from ${least} to ${most}.`,
   );
 }

@@ -1,5 +1,5 @@
-// The server of an environment: its socket, its tokens, and the protocol of each path. A protocol
-// is a face: it turns a request into an answer, with episodes of the one host.
+// The server of an environment: its socket, its tokens, and the protocol of each path. Each
+// protocol is a face: it turns a request into an answer, using the episodes of the shared host.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { timingSafeEqual } from "node:crypto";
@@ -23,7 +23,7 @@ export type EnvServerOptions = HostOptions & {
    * @default no such token
    */
   readonly agentToken?: string | null;
-  /** Version of this package, with which the server introduces itself. */
+  /** Version of this package, as the server reports it to clients. */
   readonly version: string;
   /** Removes secrets from errors for clients. */
   readonly redact: (text: string) => string;

@@ -1,7 +1,7 @@
 // Episodes of our environments for external programs: a client opens one, calls its tools, talks to
-// its user, has it graded and closes it. It knows no protocol: each protocol is a file of its own
-// and keeps its own ids. The episode of a client that disconnects without closing it stays open
-// until it has been idle too long.
+// its user, has it graded and closes it. It knows no protocol: each protocol has its own file and
+// assigns its own ids. The episode of a client that disconnects without closing it stays open until
+// it has been idle too long.
 
 import { findViolation } from "../agents/index.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
@@ -18,7 +18,7 @@ export type HostOptions = {
   readonly source: EnvironmentSource;
   /** Split of tasks that are requested by number. */
   readonly split: string;
-  /** The user that agents talk to; `null` if clients bring the user. */
+  /** The user that agents talk to; `null` if clients supply the user. */
   readonly user: UserSource | null;
   /** Maximum number of concurrent episodes. @default 1024 */
   readonly maxSessions?: number;
@@ -40,7 +40,7 @@ export class HostFullError extends Error {
   readonly active: number;
 
   constructor(active: number) {
-    super(`Cannot open another episode: ${active} are open, as many as may be; close one, or raise --max-sessions.`);
+    super(`Cannot open another episode: ${active} are open, the maximum; close one, or raise --max-sessions.`);
     this.active = active;
   }
 }
@@ -275,7 +275,7 @@ export class HostedEpisode {
       this.isDone ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
       if (line.type !== "calls" || this.isDone) return line;
       if (outcome === undefined || this.#user?.observe === undefined) {
-        throw new HostRequestError("This episode's user calls tools, and there is nothing that carries them out.");
+        throw new HostRequestError("This episode's user calls tools, and nothing here can carry them out.");
       }
       line = await this.#user.observe(outcome.results, { signal, side });
     }

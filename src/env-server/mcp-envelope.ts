@@ -76,7 +76,7 @@ function refused(status: number, code: number, message: string, data: Fields | n
   return { type: "refused", refusal: { status, code, message, data } };
 }
 
-/** Decodes a header: values that no header can carry are sent as base64 between marks. */
+/** Decodes a header: values that headers do not allow are sent as base64 between markers. */
 function decodedHeader(value: string | undefined): string | null {
   const [, encoded] = /^=\?base64\?([A-Za-z0-9+/=]*)\?=$/.exec(value ?? "") ?? [];
   return encoded === undefined ? (value ?? null) : Buffer.from(encoded, "base64").toString("utf8");

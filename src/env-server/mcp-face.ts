@@ -4,7 +4,7 @@
 // hand: a server of tools needs only a few methods of the protocol, answered at once and as JSON,
 // without streaming. Any MCP client can use it: the URL names the task (`?task=17&seed=3`), and two
 // tools replace what the protocol lacks (`respond` talks to the user, `finish` ends the episode and
-// reports its reward). A client of ours identifies itself when it begins, brings its own user, and
+// reports its reward). Our own client identifies itself when it begins, supplies the user, and
 // receives exact results (`environments/remote/mcp/own-server.ts` is its side).
 
 import { randomUUID } from "node:crypto";
@@ -65,7 +65,8 @@ type Session = {
   /** Trust of the request that began the session. */
   readonly isTrusted: boolean;
   /**
-   * True for a trusted client of ours: only it has the methods and fields named after this package.
+   * True for our own client, if it is trusted: only it may use the methods and fields named after
+   * this package.
    */
   readonly isOwn: boolean;
   /** True if the episode is not the session's own, so that the session does not close it. */
@@ -130,7 +131,7 @@ export class McpFace {
     try {
       message = JSON.parse(request.body);
     } catch {
-      return plainError(400, -32700, "The request is no JSON.");
+      return plainError(400, -32700, "The request is not JSON.");
     }
     return this.#answer(message, request);
   }
@@ -297,7 +298,7 @@ export class McpFace {
   }
 
   /**
-   * Opens the episode of a session; `null` for a client of ours that names no task, because it only
+   * Opens the episode of a session; `null` for our own client if it names no task, because it only
    * queries the environment.
    */
   async #openFor(extension: Readonly<Record<string, unknown>> | null, url: URL): Promise<HostedEpisode | null> {
@@ -305,12 +306,13 @@ export class McpFace {
     return this.#open(extension, url.searchParams);
   }
 
-  /** Opens an episode. `extension`: fields of a client of ours, which brings the user. */
+  /** Opens an episode. `extension`: fields of our own client, which supplies the user. */
   async #open(extension: Readonly<Record<string, unknown>> | null, query: URLSearchParams): Promise<HostedEpisode> {
     const task = extension === null ? query.get("task") : (extension["task"] ?? null);
     const seed = Number(extension === null ? (query.get("seed") ?? 0) : (extension["seed"] ?? 0));
-    if (!Number.isSafeInteger(seed) || seed < 0) throw new HostRequestError("The seed is no whole number from 0.");
-    if (task !== null && typeof task !== "string") throw new HostRequestError("The task is no string.");
+    if (!Number.isSafeInteger(seed) || seed < 0)
+      throw new HostRequestError("The seed is not a whole number of at least 0.");
+    if (task !== null && typeof task !== "string") throw new HostRequestError("The task is not a string.");
     return this.#host.open({ task, seed, hasUser: extension === null });
   }
 
@@ -353,7 +355,7 @@ export class McpFace {
     }
   }
 
-  /** Carries out the methods of a client of ours. */
+  /** Carries out the methods of our own client. */
   async #carryOutOwn(
     { method, params }: Pick<Rpc, "method" | "params">,
     episode: HostedEpisode | null,
@@ -416,7 +418,7 @@ const over = { content: textContent("Error: the episode is over; call finish."),
 
 async function respond(episode: HostedEpisode, given: Readonly<Record<string, unknown>>): Promise<object> {
   const { message } = given;
-  if (typeof message !== "string") return { content: textContent("Error: message is no string."), isError: true };
+  if (typeof message !== "string") return { content: textContent("Error: message is not a string."), isError: true };
   if (episode.isDone) return over;
   const { text, type } = await episode.respond(message);
   const { isDone: isOver } = episode;

@@ -143,7 +143,7 @@ export class OpenEnvFace {
 
   /**
    * Splits and their sizes if no split is given; otherwise tasks of the split, starting at a
-   * number, for clients of ours.
+   * number, for our own clients.
    */
   #tasks(query: URLSearchParams): object {
     const { source } = this.#host;
@@ -215,7 +215,7 @@ export class OpenEnvFace {
     try {
       if (path === "/reset") return await session.reset(body);
       const action = body.get("action");
-      if (!(action instanceof Map)) throw new HostRequestError('"action" is no object.');
+      if (!(action instanceof Map)) throw new HostRequestError('"action" is not an object.');
       await session.reset(new Map());
       return await session.step(action);
     } finally {

@@ -189,7 +189,7 @@ describe("OpenEnvFace", () => {
     for (const text of ['{"count": 2}', '{"count": 4}']) {
       expect(await post("/step", { action: count })).toMatchObject([200, { observation: said("count", text) }]);
     }
-    expect(await post("/step", {})).toMatchObject([422, { detail: '"action" is no object.' }]);
+    expect(await post("/step", {})).toMatchObject([422, { detail: '"action" is not an object.' }]);
     const get = async (path: string) => (await fetch(server.url + path)).json();
     expect(await get("/schema")).toMatchObject({ action: { title: "CallToolAction" } });
     expect(await get("/metadata")).toMatchObject({ name: "counter" });

@@ -115,7 +115,7 @@ function requestOf(body: string): Request | null {
   return method.startsWith(prefix) || isOfSession ? { id: message.get("id") ?? null, method, params } : null;
 }
 
-/** Refusals have status 200, too, the same as upstream. */
+/** Refusals also have status 200, as in upstream. */
 function reply(id: JsonValue, outcome: object): FaceAnswer {
   const plain: unknown = JSON.parse(dumpJson(id));
   return { status: 200, headers: {}, body: { jsonrpc: "2.0", id: plain, ...outcome } };

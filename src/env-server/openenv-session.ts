@@ -34,7 +34,7 @@ export class OpenEnvSession {
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
   /**
-   * True for a client of ours, which brings the user, requests the grade, and receives exact
+   * True for our own client, which supplies the user, requests the grade, and receives exact
    * results.
    */
   #isOwn = false;
@@ -54,7 +54,7 @@ export class OpenEnvSession {
     const message = objectOf(text);
     const data = message.get("data") ?? new Map<string, JsonValue>();
     const type = message.get("type");
-    if (!(data instanceof Map)) throw new OpenEnvError("VALIDATION_ERROR", 'Invalid message: "data" is no object.');
+    if (!(data instanceof Map)) throw new OpenEnvError("VALIDATION_ERROR", 'Invalid message: "data" is not an object.');
     switch (type) {
       case "reset":
         return frame(await this.reset(data));
@@ -77,7 +77,7 @@ export class OpenEnvSession {
     const [task, seed, id] = [data.get("task") ?? null, data.get("seed") ?? 0, data.get("episode_id") ?? null];
     if (task !== null && typeof task !== "string" && typeof task !== "number")
       throw invalid("task is neither a number nor an id");
-    if (typeof seed !== "number" || seed < 0) throw invalid("seed is no whole number from 0");
+    if (typeof seed !== "number" || seed < 0) throw invalid("seed is not a whole number of at least 0");
     const bringsUser = data.get("user") === "client";
     if (bringsUser && !this.isTrusted) throw invalid("only a client with the server's token brings a user of its own");
     this.#isOwn = bringsUser;
@@ -103,9 +103,9 @@ export class OpenEnvSession {
   #placed(data: JsonObject): string | null {
     const [split, index] = [data.get("split") ?? null, data.get("index") ?? null];
     if (index === null) return null;
-    if (typeof index !== "number" || index < 0) throw invalid("index is no whole number from 0");
+    if (typeof index !== "number" || index < 0) throw invalid("index is not a whole number of at least 0");
     if (split === null) return String(index);
-    if (typeof split !== "string") throw invalid("split is no string");
+    if (typeof split !== "string") throw invalid("split is not a string");
     const [task] = this.#host.tasks(split, index, 1);
     if (task === undefined) throw invalid(`split "${split.slice(0, 100)}" has no task ${index}`);
     return task.id;
@@ -127,7 +127,7 @@ export class OpenEnvSession {
     if (episode.isDone && !this.#isOwn) throw new OpenEnvError("EXECUTION_ERROR", "The episode is over: reset.");
     this.#steps++;
     const { respond, finish } = extraNames(episode.environment.tools);
-    // A client of ours marks calls by a policy that used one of the two names although no such tool
+    // Our own client marks calls in which a policy used one of the two names although no such tool
     // exists.
     const isCall = this.#isOwn && action.get("is_call") === true;
     if (name === respond && !isCall) return this.#respond(episode, name, args);
@@ -163,7 +163,7 @@ export class OpenEnvSession {
 
   async #respond(episode: HostedEpisode, name: string, args: JsonObject): Promise<Shown> {
     const message = args.get("message");
-    if (typeof message !== "string") return shown(name, { text: "Error: message is no string.", isError: true });
+    if (typeof message !== "string") return shown(name, { text: "Error: message is not a string.", isError: true });
     if (this.#isOwn) {
       await episode.receiveUtterance(message);
       return shown(name, { text: "", isError: false });
@@ -279,5 +279,5 @@ export function objectOf(text: string): JsonObject {
     throw new OpenEnvError("INVALID_JSON", `Invalid JSON: ${messageOf(error)}`);
   }
   if (value instanceof Map) return value;
-  throw new OpenEnvError("VALIDATION_ERROR", "Invalid message: it is no object.");
+  throw new OpenEnvError("VALIDATION_ERROR", "Invalid message: it is not an object.");
 }

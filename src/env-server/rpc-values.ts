@@ -14,12 +14,12 @@ export class RpcError extends Error {
 
 export function stringOf(value: unknown, name: string): string {
   if (typeof value === "string") return value;
-  throw new RpcError(-32602, `"${name}" is no string.`);
+  throw new RpcError(-32602, `"${name}" is not a string.`);
 }
 
 export function wholeOf(value: unknown): number {
   if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
-  throw new RpcError(-32602, "A number is no whole number from 0.");
+  throw new RpcError(-32602, "A number is not a whole number of at least 0.");
 }
 
 export function asRecord(value: unknown): Readonly<Record<string, unknown>> | null {

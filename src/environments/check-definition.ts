@@ -172,12 +172,12 @@ function describeIssue(issues: readonly z.core.$ZodIssue[], above: Path): string
     return describeIssue(issue.errors.find(([first]) => first?.code !== "invalid_type") ?? issue.errors[0]!, path);
   }
   if (kind === "invalid_key") {
-    return `a key of ${placeOf(path.slice(0, -1))} is ${shown(path.at(-1))}, ${issue.issues[0]!.message} is needed`;
+    return `a key of ${placeOf(path.slice(0, -1))} is ${shown(path.at(-1))}, expected ${issue.issues[0]!.message}`;
   }
   if (kind === "custom" && issue.params !== undefined) return `${placeOf(path)} ${issue.params["state"]}`;
-  if (input !== undefined) return `${placeOf(path)} is ${shown(input)}, ${issue.message} is needed`;
+  if (input !== undefined) return `${placeOf(path)} is ${shown(input)}, expected ${issue.message}`;
   const misspelt = issues.find((one) => one.code === "unrecognized_keys" && one.path.length === issue.path.length - 1);
-  if (misspelt?.code !== "unrecognized_keys") return `${placeOf(path)} is missing, ${issue.message} is needed`;
+  if (misspelt?.code !== "unrecognized_keys") return `${placeOf(path)} is missing, expected ${issue.message}`;
   return `${placeOf(path)} is missing, and ${placeOf([...above, ...misspelt.path, misspelt.keys[0]!])} is unknown`;
 }
 

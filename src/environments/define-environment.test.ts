@@ -49,7 +49,7 @@ describe("defineEnvironment()", () => {
     expect(renew("Persuasion")).not.toHaveProperty("reward");
     expect(environment.call({ name: "close", arguments: new Map() })).not.toHaveProperty("reward");
     const wrong = { ...definition, tools: { renew: { ...tools.renew, reward: 1 as never } } };
-    expect(() => defineEnvironment(wrong)).toThrow("tools.renew.reward is 1, a function is needed");
+    expect(() => defineEnvironment(wrong)).toThrow("tools.renew.reward is 1, expected a function");
   });
 
   it("takes names that every object has for names like others, and checks what they name", async () => {

@@ -179,7 +179,7 @@ export function defineEnvironment<State, Resource>(
     open: (task, options = { seed: 0, ...unending() }) => {
       const spec = definition.tasks[task.split]?.[task.index];
       if (spec === undefined)
-        throw new RangeError(`Cannot open task "${task.id}": it is not of environment "${name}".`);
+        throw new RangeError(`Cannot open task "${task.id}": it is not a task of environment "${name}".`);
       const state = structuredClone(spec.state);
       const parts = { tools, initial: spec.state, state };
       const make = (resource: Resource): Environment => createEnvironment(task, definition, { ...parts, resource });

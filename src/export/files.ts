@@ -121,7 +121,7 @@ const maxRowsPerGroup = 10_000;
 
 /** A Parquet file, written one row group at a time. */
 export async function createParquetFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
-  // Loaded only for Parquet files, because rollouts import this module, too.
+  // Loaded only for Parquet files, because rollouts also import this module.
   const { ByteWriter, ParquetWriter } = await import("hyparquet-writer");
   const file = await createPartialFile(path);
   const bytes = new ByteWriter();

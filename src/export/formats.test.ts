@@ -72,7 +72,7 @@ describe("exportGroup()", () => {
       ["it was not graded", 1],
       [expect.stringMatching(/^its group ".+" is incomplete: 2 rows for 3 episodes$/), 2],
     ]);
-    // Trainers that group by name accept it as it is.
+    // Trainers that group by name accept it unchanged.
     expect(exportGroup(whole, exportFormats.verl, { ...context, groupSize: 4 }).rows).toHaveLength(3);
   });
 

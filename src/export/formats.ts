@@ -238,7 +238,7 @@ function refuseTurnRewards(episodes: readonly EpisodeToExport[], format: ExportF
   const holders = named.flatMap(([holder, { holdsTurnRewards }]) => (holdsTurnRewards ? [holder] : []));
   throw new ConfigurationError(
     `Cannot export episode "${graded.origin.episode.id}" to ${name}: its turns have rewards of their own, and a row of ${name} has ` +
-      `no place for them; give --turn-rewards ignore (over HTTP: turn_rewards=ignore) to export only the episode's reward, or use ${holders.join(", ")}.`,
+      `no place for them; pass --turn-rewards ignore (over HTTP: turn_rewards=ignore) to export only the episode's reward, or use ${holders.join(", ")}.`,
   );
 }
 
@@ -257,7 +257,7 @@ function whyNot(
 }
 
 /**
- * Reason against a group, for a trainer that finds groups by position: it needs one row for each
+ * Reason to reject a group, for a trainer that finds groups by position: it needs one row for each
  * episode, in groups of one size.
  */
 function whyNotWhole({ episodes }: GroupToExport, rows: number, size: number | null): string | null {

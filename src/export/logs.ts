@@ -262,7 +262,8 @@ function inspectMessage({ role, content, reasoning_content, tool_calls, tool_cal
   if (role !== "assistant") return { role, content };
   const calls = (tool_calls ?? []).map(({ id, function: { name: called, arguments: text } }) => {
     const values = argumentsOf(text);
-    const problem = values === null ? { parse_error: `The arguments are no JSON object: ${text.slice(0, 1000)}` } : {};
+    const problem =
+      values === null ? { parse_error: `The arguments are not a JSON object: ${text.slice(0, 1000)}` } : {};
     return { id, function: called, arguments: values ?? {}, type: "function", ...problem };
   });
   const parts =

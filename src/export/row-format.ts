@@ -1,6 +1,6 @@
-// A format of rows: what a row of the table in `formats.ts` states, and how it is written down. The
-// unit of a row, its making, its number of trained tokens, counted in the row itself, and the kind
-// of file that it needs.
+// A format of rows: what a row of the table in `formats.ts` states, and how it is documented: the
+// unit of a row, how rows are built, the number of trained tokens, which is counted in the row
+// itself, and the kind of file that it needs.
 
 import type { EpisodeSamples, Sample } from "../core/index.ts";
 import type { AnyRow, Columns } from "./columns.ts";

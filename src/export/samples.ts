@@ -174,7 +174,7 @@ export function splitResponse(sample: Sample, options: { readonly allowTextDelta
   };
 }
 
-/** Replaces missing logprobs by 0, as trainers expect. */
+/** Replaces missing logprobs with 0, as trainers expect. */
 export function zeroWhereUnsampled(logprobs: Float32Array | null): number[] | null {
   return logprobs === null ? null : Array.from(logprobs, (logprob) => (Number.isNaN(logprob) ? 0 : logprob));
 }

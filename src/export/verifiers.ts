@@ -69,7 +69,7 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
   const { episode, run } = origin;
   const { reward } = episode;
   if (reward === null)
-    throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; leave it out.`);
+    throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; exclude it.`);
   const { nodes, weights, turns } = treeOf(episode, new Set(dropped.map(({ turn }) => turn)));
   const rewards = episode.grade?.turnRewards ?? null;
   return {

@@ -61,7 +61,9 @@ export function readInspectSample(sample: unknown, place: number, { model }: Fil
   };
 }
 
-/** Replaces references by the long strings that the sample stores elsewhere, by their hash. */
+/**
+ * Replaces references with the long strings that the sample stores elsewhere under their hashes.
+ */
 function attached(messages: unknown, attachments: unknown): unknown[] {
   const textAt = (value: unknown): unknown => {
     const [, hash] = typeof value === "string" ? (/^attachment:\/\/(\w+)$/.exec(value) ?? []) : [];

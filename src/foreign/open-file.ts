@@ -213,7 +213,7 @@ async function openLines(path: string, name: string, limits: Limits): Promise<Re
         if (isLast) return;
         throw cannotRead(`${name}, line ${number}`, `it is not JSON (${messageOf(cause)})`, cause);
       }
-      if (!isFields(row)) throw cannotRead(`${name}, line ${number}`, "it is no object");
+      if (!isFields(row)) throw cannotRead(`${name}, line ${number}`, "it is not an object");
       yield identified(attempt(read, { row, place: number, name: `${name}, line ${number}` }), () => text);
     }
   }

@@ -103,7 +103,7 @@ describe("answerKeys()", () => {
     expect(isEchoOf(given, other)).toBe(false);
   });
 
-  test("takes no arguments for an empty object, and text that is no JSON as it is", () => {
+  test("takes no arguments for an empty object, and text that is not JSON as it is", () => {
     for (const [given, echo] of [["", "{}"], ["{}", ""], ["{ }", " "], ["cut {", "cut {"]] as const) expect(isEchoOf(given, echo)).toBe(true); // prettier-ignore
     expect(isEchoOf("cut {", "cut")).toBe(false);
   });

@@ -141,7 +141,7 @@ describe.each(dialects)("over %s", (dialect) => {
 
 describe.each(modes)("over $dialect, streamed: $stream", ({ dialect, stream }) => {
   test.each(['{"x": NaN}', '{"x": [-Infinity]}', "null", "[1]", '"text"', "3", "true", '{"city": "Ro'])(
-    "arguments that are no object are text: %s",
+    "arguments that are not an object are text: %s",
     async (given) => {
       const said = `Let me look.\n${call(given)}`;
       await withWorld(

@@ -121,7 +121,7 @@ export class GatewayHandler {
       if (this.#options.isDraining() && !probePaths.includes(path)) {
         throw new GatewayError(
           "overloaded",
-          "Cannot serve the request: the gateway is about to end; try again later.",
+          "Cannot serve the request: the gateway is shutting down; try again later.",
           { retryAfterMs: busyRetryMs },
         );
       }
@@ -153,7 +153,7 @@ export class GatewayHandler {
     if (credential === null || credential === key || !this.#sessions.hasKey(credential)) return key;
     throw new GatewayError(
       "unauthorized",
-      "Cannot serve the request: its path holds the key of one session and a header that of another; send one of both.",
+      "Cannot serve the request: its path holds the key of one session and a header that of another; send one of them.",
     );
   }
 
@@ -171,7 +171,7 @@ export class GatewayHandler {
     if (this.#isToken(key)) {
       throw new GatewayError(
         "unauthorized",
-        "Cannot serve the request: this is the token of the gateway; give the key of a session.",
+        "Cannot serve the request: this is the token of the gateway; send the key of a session.",
       );
     }
     const parsed = await takeTurns(parseJson(body, headers["content-type"]));
@@ -278,7 +278,7 @@ export class GatewayHandler {
       const given = readBody(endSchema, body());
       const { metrics, log, turn_rewards: turns } = given;
       if (given.reward === undefined && (turns !== undefined || log !== "" || Object.keys(metrics).length > 0)) {
-        const message = `Cannot end session "${id}": its grade has no reward; give it, or leave the grade out.`;
+        const message = `Cannot end session "${id}": its grade has no reward; add one, or omit the grade.`;
         throw new GatewayError("invalid-request", message, { param: "reward" });
       }
       await this.#guard.check();

@@ -109,7 +109,7 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
   });
 
   /**
-   * A process of ours that runs a program, from a file of its own, because the test's process does
+   * A process that runs a program, from its own file, because the test's process does
    * not orphan its programs.
    */
   const owner = async (file: string, ending: string): Promise<ChildProcess> => {

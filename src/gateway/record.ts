@@ -374,8 +374,8 @@ export class SessionRecord implements SampledItems {
   #sharedPrefix(tokens: Uint32Array): { readonly index: number; readonly length: number } | null {
     let longest: { readonly index: number; readonly length: number } | null = null;
     /**
-     * Number of tokens up to the end of each turn with which the prompt begins. Parents precede
-     * their children.
+     * For each turn that the prompt begins with, the number of tokens up to its end. Parents
+     * precede their children.
      */
     const lengths = new Map<number, number>();
     for (const { index, parent, observationTokens, sampledTokens } of this.turns) {

@@ -97,7 +97,7 @@ function sampledText({ reasoning, text, calls }: Echo): string {
   return `<think>\n${reasoning ?? "hidden"}\n</think>\n\n${text}${called.join("")}`;
 }
 
-/** Replaces ids of the recording server by those of the gateway. */
+/** Replaces ids of the recording server with those of the gateway. */
 function replaceIds(body: Recorded["body"], ids: ReadonlyMap<string, string>): unknown {
   return JSON.parse(JSON.stringify(body), (_name, value: unknown) =>
     typeof value === "string" ? (ids.get(value) ?? value) : value,

@@ -25,7 +25,7 @@ export function spentLimit(
   if (running >= maxCalls) {
     throw new GatewayError(
       "rate-limited",
-      `Cannot serve the request: session "${id}" has ${running} calls in flight, the most that it may have.`,
+      `Cannot serve the request: session "${id}" has ${running} calls in flight, the maximum.`,
       { retryAfterMs: 1000 },
     );
   }

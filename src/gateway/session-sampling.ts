@@ -27,7 +27,7 @@ export function samplingOfCall(
   if (clientSampling === "refuse" && samplingNames.length > 0) {
     throw new GatewayError(
       "unsupported",
-      `Cannot serve the request: it sets ${samplingNames.join(", ")}, and sampling belongs to the session; leave it out.`,
+      `Cannot serve the request: it sets ${samplingNames.join(", ")}, and sampling belongs to the session; remove it.`,
       { param: samplingNames[0] ?? null },
     );
   }

@@ -38,7 +38,7 @@ export class ClientTemplates {
     if (this.#choice === "refuse") {
       throw new GatewayError(
         "unsupported",
-        `Cannot serve the request: it sets ${names.join(", ")}, and the run says what its chat template is told; leave it out.`,
+        `Cannot serve the request: it sets ${names.join(", ")}, and the run sets the variables of its chat template; remove it.`,
         { param: names[0] ?? null },
       );
     }

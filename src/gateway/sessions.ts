@@ -228,7 +228,7 @@ export class Sessions {
     if (this.#open.size + this.#openingIds.size >= maxSessions) {
       throw new GatewayError(
         "rate-limited",
-        `Cannot open a session: ${maxSessions} are open, the most that may be; end some, or raise the bound.`,
+        `Cannot open a session: ${maxSessions} are open, the maximum; end some, or raise the limit.`,
         { retryAfterMs: 5000 },
       );
     }
@@ -446,7 +446,7 @@ export class Sessions {
 }
 
 function takenError(id: string): GatewayError {
-  const message = `Cannot open session "${id}": there is one of this name; choose another.`;
+  const message = `Cannot open session "${id}": a session with this name exists; choose another.`;
   return new GatewayError("invalid-request", message, { param: "id" });
 }
 

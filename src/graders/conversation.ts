@@ -24,7 +24,7 @@ export type ConversationStep =
       readonly isError: boolean;
     }
   | {
-      /** A call by the user, in a world in which users act, too; the agent does not see it. */
+      /** A call by the user, in a world in which users also act; the agent does not see it. */
       readonly type: "user-call";
       readonly name: string;
       readonly arguments: JsonObject;

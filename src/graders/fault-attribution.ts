@@ -64,7 +64,7 @@ function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAtt
 function findEnvironmentFault({ expectedCalls, isReachable, tools }: TaskFacts): Finding | null {
   const unknown = (expectedCalls ?? []).find(({ name }) => tools.every((tool) => tool.name !== name));
   if (unknown !== undefined) {
-    return { rule: "wanted-call-unknown", evidence: `The expected end calls "${unknown.name}", which is no tool.` };
+    return { rule: "wanted-call-unknown", evidence: `The expected end calls "${unknown.name}", which is not a tool.` };
   }
   if (isReachable !== false) return null;
   return {

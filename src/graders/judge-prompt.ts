@@ -97,7 +97,7 @@ export function readScores(answer: string, items: ScoredItems): ReadonlyMap<stri
       if (!Object.hasOwn(found, name)) throw new Error(`the answer has no score of "${name}"`);
       const { score, reason } = asObject(found[name], `"${name}"`);
       if (typeof score !== "number" || !(score >= worst && score <= best)) {
-        throw new Error(`the score of "${name}" is ${shown(score)}, a number from ${worst} to ${best} is needed`);
+        throw new Error(`the score of "${name}" is ${shown(score)}, expected a number from ${worst} to ${best}`);
       }
       return [name, { score, reason: typeof reason === "string" ? reason : "" }];
     }),
@@ -106,7 +106,7 @@ export function readScores(answer: string, items: ScoredItems): ReadonlyMap<stri
 
 function asObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new Error(`${what} is no JSON object`);
+  throw new Error(`${what} is not a JSON object`);
 }
 
 function shown(value: unknown): string {

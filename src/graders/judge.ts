@@ -209,7 +209,7 @@ export async function openJudgeCache(
     const { data } = z.preprocess(parseOrNull, line).safeParse(content);
     if (data === undefined) {
       throw new ConfigurationError(
-        `Cannot read the judge's answers in "${path}": line ${index + 1} is no answer of a judge; correct --judge-cache, or cut the line.`,
+        `Cannot read the judge's answers in "${path}": line ${index + 1} is not an answer of a judge; correct --judge-cache, or cut the line.`,
       );
     }
     keep(data);

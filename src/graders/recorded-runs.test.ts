@@ -58,13 +58,13 @@ describe("readTauResults()", () => {
   });
 
   it.each([
-    ["{}", "a list of results is needed"],
-    ["[1]", 'result 1 of "f": it is no object'],
-    ['[{"task_id": "x"}]', '"task_id" is no index'],
-    ['[{"task_id": -1}]', '"task_id" is no index'],
-    ['[{"task_id": 0, "trial": 0, "reward": "high", "traj": []}]', '"reward" is no number'],
-    ['[{"task_id": 0, "trial": 0, "reward": 1, "traj": {}}]', '"traj" is no list'],
-    ['[{"task_id": 0, "trial": 0, "reward": null, "traj": []}]', '"reward" is no number'],
+    ["{}", "expected a list of results"],
+    ["[1]", 'result 1 of "f": it is not an object'],
+    ['[{"task_id": "x"}]', '"task_id" is not an index'],
+    ['[{"task_id": -1}]', '"task_id" is not an index'],
+    ['[{"task_id": 0, "trial": 0, "reward": "high", "traj": []}]', '"reward" is not a number'],
+    ['[{"task_id": 0, "trial": 0, "reward": 1, "traj": {}}]', '"traj" is not a list'],
+    ['[{"task_id": 0, "trial": 0, "reward": null, "traj": []}]', '"reward" is not a number'],
     ["nonsense", "it is not JSON"],
   ])("refuses %s", (text, wanted) => {
     expect(() => readTauResults(text, "f")).toThrow(wanted);

@@ -40,11 +40,11 @@ export function readTauResults(text: string, name: string): RecordedRun[] {
   });
   if (!Array.isArray(entries)) {
     throw new ConfigurationError(
-      `Cannot read "${name}": a list of results is needed, as upstream's runner writes it; correct --from.`,
+      `Cannot read "${name}": expected a list of results, as upstream's runner writes it; correct --from.`,
     );
   }
   return entries.map((entry, at) => {
-    const run = entry instanceof Map ? readRun(entry) : "it is no object";
+    const run = entry instanceof Map ? readRun(entry) : "it is not an object";
     if (typeof run !== "string") return run;
     throw new ConfigurationError(`Cannot read result ${at + 1} of "${name}": ${run}; correct the file, or --from.`);
   });
@@ -57,11 +57,11 @@ function readRun(entry: JsonObject): RecordedRun | string {
   const given = entry.get("reward");
   const reward = numberOf(given);
   const messages = entry.get("traj");
-  if (typeof taskIndex !== "number" || taskIndex < 0) return '"task_id" is no index of a task';
-  if (typeof trial !== "number") return '"trial" is no number';
+  if (typeof taskIndex !== "number" || taskIndex < 0) return '"task_id" is not an index of a task';
+  if (typeof trial !== "number") return '"trial" is not a number';
   const isUnscored = given instanceof JsonFloat && !Number.isFinite(given.value);
-  if (reward === null && !isUnscored) return '"reward" is no number';
-  if (!Array.isArray(messages)) return '"traj" is no list of messages';
+  if (reward === null && !isUnscored) return '"reward" is not a number';
+  if (!Array.isArray(messages)) return '"traj" is not a list of messages';
   const info = entry.get("info");
   const error = info instanceof Map ? info.get("error") : undefined;
   return {
@@ -155,7 +155,7 @@ function parse(text: string, refuse: (error: JsonSyntaxError) => null = () => nu
   }
 }
 
-/** Text with which upstream's customer hangs up. */
+/** Text that ends a conversation when upstream's customer says it. */
 const stopMark = "###STOP###";
 
 /**
@@ -194,7 +194,7 @@ function infoOf({ info, events }: Episode): JsonObject {
     ["user_cost", isDone && cost !== null ? new JsonFloat(cost) : null],
     ["reward_info", info.get("reward_info") ?? null],
   ]);
-  // Keys of ours that upstream's files do not have.
+  // Our own keys, which upstream's files do not have.
   return new Map([...own, ...[...info].filter(([key]) => !own.has(key) && key !== "state_difference")]);
 }
 

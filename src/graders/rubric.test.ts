@@ -94,14 +94,14 @@ describe("rubricGrader()", () => {
   });
 
   it.each([
-    ["out of scale", verdict(6, 5), 'the score of "solved" is 6, a number from 1 to 5'],
+    ["out of scale", verdict(6, 5), 'the score of "solved" is 6, expected a number from 1 to 5'],
     ["a string", verdict("5", 5), 'the score of "solved" is "5"'],
     ["not a number", verdict(null, 5), 'the score of "solved" is null'],
     ["a criterion missing", JSON.stringify({ solved: { score: 1 } }), 'no score of "polite"'],
     ["an unknown one", JSON.stringify({ solved: { score: 1 }, rude: { score: 1 } }), 'scores "rude"'],
     ["a prototype", '{"__proto__": {"score": 1}}', 'scores "__proto__"'],
     ["prose", "I think 5.", "the answer is not JSON"],
-    ["a list", "[]", "the answer is no JSON object"],
+    ["a list", "[]", "the answer is not a JSON object"],
     ["nothing but reasoning", `hm </think>`, "the answer is empty"],
     ["a verdict in reasoning only", `<think>${verdict(5, 5)}`, "the answer is empty"],
     ["two scores of one criterion", twice({ score: 5 }, { score: 1 }), 'two different things of "solved"'],
@@ -255,6 +255,6 @@ describe("createJudge()", () => {
       "",
     ]);
     await writeFile(path, `{"answer": 5}\n${whole}`);
-    await expect(openJudgeCache(path)).rejects.toThrow("line 1 is no answer of a judge");
+    await expect(openJudgeCache(path)).rejects.toThrow("line 1 is not an answer of a judge");
   });
 });

@@ -45,7 +45,7 @@ describe("parseBaseUrl()", () => {
     expect([base.origin + base.path, base.authorization]).toEqual(["http://host:1/v1", authorization]);
     expect(base.secrets).toEqual([authorization, authorization.slice(6), "ada:p@ss", "p@ss"]);
     expect(() => parseBaseUrl("http://host", { what, authorization: "Bearer a\nb" })).toThrow(
-      "has characters that no header may have",
+      "has characters that headers do not allow",
     );
   });
 

@@ -86,7 +86,7 @@ function credentialsRefusal(
       ? "give the value of the Authorization header as the option authorization"
       : `export AUTHORIZATION="Basic $(printf %s user:password | base64)", and give ${setting} AUTHORIZATION: the name of a variable that holds the value of the Authorization header`;
   return new ConfigurationError(
-    `Cannot use "${showAddress(text)}" as the address of the ${what}: it holds a user or a password, which every record of the run would show; remove them, ${remedy}.`,
+    `Cannot use "${showAddress(text)}" as the address of the ${what}: it contains a user name or password, which every record of the run would show; remove them, ${remedy}.`,
   );
 }
 
@@ -110,7 +110,7 @@ export function showAddress(text: string): string {
 function checkAuthorization(value: string | null, what: string): string | null {
   if (value === null || /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return value;
   throw new ConfigurationError(
-    `Cannot use the Authorization header of the ${what}: it is empty or has characters that no header may have; give a value like "Bearer <token>" in one line.`,
+    `Cannot use the Authorization header of the ${what}: it is empty or has characters that headers do not allow; use a value like "Bearer <token>" on one line.`,
   );
 }
 
@@ -154,7 +154,7 @@ export function resolveAddress(
   const { product, defaultPort, endpoints } = server;
   if (url !== undefined && (host !== undefined || port !== undefined)) {
     throw new ConfigurationError(
-      `Cannot choose the ${product} server: url is given beside host or port; give one of both.`,
+      `Cannot choose the ${product} server: url is given beside host or port; pass only one of them.`,
     );
   }
   const base = parseBaseUrl(url ?? addressOf(host ?? "127.0.0.1", port ?? defaultPort, product), {
@@ -176,7 +176,7 @@ export function resolveAddress(
 export function requireDuration(name: string, value: number, product: string): void {
   if (Number.isFinite(value) && value > 0) return;
   throw new ConfigurationError(
-    `Cannot make an engine for ${product}: ${name} is ${value}, expected a positive number.`,
+    `Cannot create an engine for ${product}: ${name} is ${value}, expected a positive number.`,
   );
 }
 
@@ -188,7 +188,7 @@ function addressOf(host: string, port: number, product: string): string {
   }
   if (!/^[\w.:[\]-]+$/.test(host) || host === "") {
     throw new ConfigurationError(
-      `Cannot choose the ${product} server: host is not a host name or an IP address; give a whole address as url.`,
+      `Cannot choose the ${product} server: host is not a host name or an IP address; pass the whole address as url.`,
     );
   }
   return httpAddress(host, port);

@@ -87,7 +87,7 @@ export class EngineServer {
     const { base, apiKey, dialect } = options;
     if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
       throw new ConfigurationError(
-        `Cannot use the API key of the ${dialect.product} server: it is empty or has characters that no header may have; give it without spaces and line breaks.`,
+        `Cannot use the API key of the ${dialect.product} server: it is empty or has characters that headers do not allow; remove spaces and line breaks.`,
       );
     }
     this.#options = options;
@@ -239,7 +239,7 @@ export abstract class ServerEngine {
     const { dialect } = server;
     if (apiKey !== null && (options.authorization ?? null) !== null) {
       throw new ConfigurationError(
-        `Cannot make an engine for ${dialect.product}: apiKey and authorization are given, and both become the Authorization header; give one of both.`,
+        `Cannot create an engine for ${dialect.product}: apiKey and authorization are given, and both become the Authorization header; pass only one of them.`,
       );
     }
     const base = resolveAddress(options, { ...server, product: dialect.product });

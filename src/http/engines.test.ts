@@ -1,5 +1,5 @@
-// Behaviour of every HTTP engine, in front of its protocol front and without a socket. Behaviour of
-// a single engine is tested in that engine's folder.
+// Behaviour that all HTTP engines share, tested against their protocol fronts and without a socket.
+// Behaviour of a single engine is tested in that engine's folder.
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../core/failure.ts";
@@ -142,14 +142,14 @@ describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s",
 
   test.each<[Options, string]>([
     [{ url: "localhost:30000" }, "the scheme is missing"],
-    [{ url: "http://h", port: 1 }, "give one of both"],
+    [{ url: "http://h", port: 1 }, "pass only one of them"],
     [{ url: "http://h:1/v1/" }, "it names an endpoint; write http://h:1."],
     [{ port: 0 }, "port is 0, expected an integer from 1 to 65535"],
     [{ host: "http://h" }, "host is not a host name"],
-    [{ url: "http://ada:sesame@proxy/base/" }, "give --engine-authorization-env AUTHORIZATION"],
-    [{ apiKey, authorization: "Basic YTpi" }, "give one of both"],
+    [{ url: "http://ada:sesame@proxy/base/" }, "pass --engine-authorization-env AUTHORIZATION"],
+    [{ apiKey, authorization: "Basic YTpi" }, "pass only one of them"],
     [{ apiKey: "" }, "it is empty"],
-    [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
+    [{ apiKey: `${apiKey}\n` }, "characters that headers do not allow"],
     [{ timeoutMs: 0 }, "timeoutMs is 0, expected a positive number"],
     [{ firstByteTimeoutMs: -1 }, "firstByteTimeoutMs is -1, expected a positive number"],
     [{ connectTimeoutMs: 0.5 }, "connectTimeoutMs is 0.5"],

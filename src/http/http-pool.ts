@@ -247,5 +247,7 @@ async function* readChunks(
 
 function requireInteger(name: string, value: number, most: number): void {
   if (Number.isInteger(value) && value >= 1 && value <= most) return;
-  throw new ConfigurationError(`Cannot make an HTTP pool: ${name} is ${value}, expected an integer from 1 to ${most}.`);
+  throw new ConfigurationError(
+    `Cannot create an HTTP pool: ${name} is ${value}, expected an integer from 1 to ${most}.`,
+  );
 }

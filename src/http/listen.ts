@@ -70,7 +70,7 @@ export async function listen(
 ): Promise<Listener> {
   if (!hasToken && !isLoopback(host)) {
     throw new ConfigurationError(
-      `Cannot serve on ${host} without a token: others on the network could use the ${what}; give it a token.`,
+      `Cannot serve on ${host} without a token: others on the network could use the ${what}; set a token.`,
     );
   }
   const inFlight = new Set<ServerResponse>();
@@ -88,13 +88,13 @@ export async function listen(
       if (refuse !== undefined && !probePaths.includes((incoming.url ?? "/").split("?", 1)[0]!)) {
         incoming.resume();
         outgoing.setHeader("retry-after", drainRetrySeconds);
-        return refuse(outgoing, `Cannot serve the request: the ${what} is about to end; try again when it is back.`);
+        return refuse(outgoing, `Cannot serve the request: the ${what} is shutting down; try again once it is back.`);
       }
     }
     if (hasToken || isFromThisMachine({ host: named, origin })) return serve(incoming, outgoing);
     forbid(
       outgoing,
-      `Cannot serve the request: without a token only programs of this machine are served, under the name localhost, and no page of another server; give the ${what} a token.`,
+      `Cannot serve the request: without a token only programs of this machine are served, under the name localhost, and no page of another server; set a token for the ${what}.`,
     );
   });
   if (upgrade !== undefined) {

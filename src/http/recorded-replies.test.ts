@@ -1,6 +1,6 @@
-// Replies of real servers (SGLang 0.5.23, vLLM 0.32.0, both with a model of ours on a CPU), read by
-// the engines: each must yield the tokens that it holds, or the code for its status and message. A
-// few are in tests/goldens/servers; all recorded replies are read if ../shared exists.
+// Replies of real servers (SGLang 0.5.23, vLLM 0.32.0, both with one of our models on a CPU), read
+// by the engines: each must yield the tokens that it holds, or the code for its status and message.
+// A few are in tests/goldens/servers; all recorded replies are read if ../shared exists.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

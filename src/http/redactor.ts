@@ -10,7 +10,7 @@ import { wellFormed } from "../lib/visible-text.ts";
 const shortestEncoded = 8;
 
 /**
- * Creates a function that replaces each secret by `mark`: verbatim, and in the spellings of JSON
+ * Creates a function that replaces each secret with `mark`: verbatim, and in the spellings of JSON
  * (also inside JSON), HTML and addresses; secrets of 8 or more characters also in base64, by
  * themselves or as a part of a longer text, and in hexadecimal. Empty and absent secrets are
  * ignored.

@@ -37,7 +37,7 @@ export function readWeightVersion(value: unknown, context: FailureContext): stri
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value.length <= longestName) return value;
   if (typeof value === "number" && Number.isFinite(value)) return String(value);
-  throw badReply(context, `weight_version is no text of at most ${longestName} characters`);
+  throw badReply(context, `weight_version is not a string of at most ${longestName} characters`);
 }
 
 /**

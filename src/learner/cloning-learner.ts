@@ -150,7 +150,7 @@ async function fromRows(path: string, from: string): Promise<readonly RewardedSa
       return readRow(JSON.parse(line) as unknown);
     } catch (cause) {
       throw new ConfigurationError(
-        `Cannot read samples from "${from}" at line ${index + 1}: ${messageOf(cause)}; give a samples.jsonl in slime's layout.`,
+        `Cannot read samples from "${from}" at line ${index + 1}: ${messageOf(cause)}; use a samples.jsonl in slime's layout.`,
         { cause },
       );
     }
@@ -168,7 +168,7 @@ const rowSchema = z.object({
 /** The masks of a row cover only the response, which ends where the tokens end. */
 function readRow(row: unknown): RewardedSample {
   const { success, data, error } = rowSchema.safeParse(row);
-  if (!success) throw new Error(`"${String(error.issues[0]?.path[0] ?? "tokens")}" is no list of whole numbers`);
+  if (!success) throw new Error(`"${String(error.issues[0]?.path[0] ?? "tokens")}" is not a list of whole numbers`);
   const { tokens, loss_mask: mask, reward } = data;
   const start = tokens.length - mask.length;
   if (start < 1) throw new Error(`${mask.length} entries of "loss_mask" for ${tokens.length} tokens`);

@@ -38,7 +38,9 @@ export type EvaluationOptions = {
   readonly onEpisode?: (finished: number) => void;
 };
 
-/** Most concurrent episodes: enough to fill every thread, few enough to hold in memory. */
+/**
+ * Maximum number of concurrent episodes: enough to fill every thread, few enough to hold in memory.
+ */
 const concurrency = 128;
 
 /**
@@ -97,7 +99,10 @@ export type ComparedKind = {
   readonly violationsAfter: number | null;
 };
 
-/** All tasks first, then each kind, then each case. `before` and `after` are of the same tasks in the same order. */
+/**
+ * All tasks first, then each kind, then each case. `before` and `after` cover the same tasks in the
+ * same order.
+ */
 export function compare(before: readonly TaskOutcome[], after: readonly TaskOutcome[]): readonly ComparedKind[] {
   const pairs = before.map((first, place): OutcomePair => [first, after[place]!]);
   const rowsOf = (scope: "kind" | "case", fewest: number): readonly ComparedKind[] => {

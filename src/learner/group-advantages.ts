@@ -17,7 +17,7 @@ export type AdvantageOptions = {
   readonly baseline: Baseline;
   /**
    * Divides advantages by the standard deviation of the compared rewards. Rare successes then count
-   * more than usual ones.
+   * more than frequent ones.
    */
   readonly normalize: boolean;
 };

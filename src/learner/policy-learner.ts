@@ -39,7 +39,7 @@ export type UpdateSchedule = {
 export type PolicyOptions = UpdateSchedule & {
   /** Number of groups per step whose rewards differ. */
   readonly groups: number;
-  /** Most groups per step, including those without variance. */
+  /** Maximum number of groups per step, including those without variance. */
   readonly maxGroups: number;
   /** Number of episodes per group. */
   readonly groupSize: number;

@@ -94,7 +94,7 @@ describe("logprobAgreement()", () => {
     expect(disagreement(agreement)).toContain("differ by 1.9e-1 on average and 5.0e-1 at most");
   });
 
-  test("is none where the two are equal, and a logprob that is no number disagrees", () => {
+  test("is none where the two are equal, and a logprob that is not a number disagrees", () => {
     expect(disagreement(logprobAgreement(sequences, outcomeOf(-2, -3, -4, -7)))).toBeNull();
     expect(disagreement(logprobAgreement(sequences, outcomeOf(-2, -3, -4, Number.NaN)))).not.toBeNull();
     expect(disagreement({ mean: 0, largest: 3e-3 })).not.toBeNull();

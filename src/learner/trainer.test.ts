@@ -52,7 +52,7 @@ async function learn(trainer: Trainer, steps: number, from = 0): Promise<void> {
 }
 
 describe("a trainer", () => {
-  test("refuses weights that are no numbers, and keeps its own when gradients are none", async () => {
+  test("refuses weights that are not numbers, and keeps its own when gradients are none", async () => {
     const diverged = checkpoint.weights.slice();
     diverged[5] = NaN;
     await expect(createTrainer({ config, weights: diverged })).rejects.toThrow("weight 5 is NaN");

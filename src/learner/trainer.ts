@@ -25,11 +25,11 @@ export type TrainerOptions = {
   /** Number of threads, 1 to 64. Default: one for each core, at most 8. */
   readonly threads?: number;
   /**
-   * Most tokens of one pass of one thread, a shared prefix counted once. Each takes about 40 kB of
-   * memory. Default: two contexts.
+   * Maximum number of tokens of one pass of one thread; a shared prefix counts once. Each takes
+   * about 40 kB of memory. Default: two contexts.
    */
   readonly maxTokens?: number;
-  /** Most targets of one pass of one thread. Default: `maxTokens`. */
+  /** Maximum number of targets of one pass of one thread. Default: `maxTokens`. */
   readonly maxTargets?: number;
   /** Optimizer state of an earlier training, to continue it. Default: none. */
   readonly optimizer?: OptimizerState;
@@ -125,7 +125,7 @@ export class Trainer {
     const [norm = NaN] = await this.#callAll((thread) => thread.call("update", options));
     if (Number.isFinite(norm)) return norm;
     throw new Error(
-      `Cannot update: the norm of the gradients is ${norm}, a finite number is expected. The training diverged and the weights are as they were before; lower the learning rate, or continue from an earlier checkpoint.`,
+      `Cannot update: the norm of the gradients is ${norm}, expected a finite number. The training diverged and the weights are as they were before; lower the learning rate, or continue from an earlier checkpoint.`,
     );
   }
 
@@ -252,5 +252,5 @@ function bufferOf(shared: Float32Array): SharedArrayBuffer {
 
 function inRange(name: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ConfigurationError(`Cannot make a trainer: ${name} is ${value}, expected an integer from 1 to ${most}.`);
+  throw new ConfigurationError(`Cannot create a trainer: ${name} is ${value}, expected an integer from 1 to ${most}.`);
 }

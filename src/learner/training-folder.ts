@@ -234,7 +234,7 @@ function csvLine(values: readonly (string | number | null)[]): string {
   return `${values.map((value) => (value === null || Number.isNaN(value) ? "" : value)).join(",")}\n`;
 }
 
-/** Rejects with a `ConfigurationError` for a file that is not one of ours. */
+/** Rejects with a `ConfigurationError` for a file that this package did not write. */
 export async function readMetrics(path: string): Promise<readonly StepMetrics[]> {
   const [header = "", ...lines] = (await readRegular(path, "utf8")).split("\n").filter((line) => line !== "");
   const names = header.split(",");
@@ -243,7 +243,7 @@ export async function readMetrics(path: string): Promise<readonly StepMetrics[]>
     const values = cells.map((cell) => (cell === "" ? null : Number(cell)));
     if (cells.length !== names.length || values.some(Number.isNaN)) {
       throw new ConfigurationError(
-        `Cannot read "${path}" at line ${index + 2}: it does not fit the header; remove the line, or begin a new run.`,
+        `Cannot read "${path}" at line ${index + 2}: it does not fit the header; remove the line, or start a new run.`,
       );
     }
     return Object.fromEntries(names.map((name, place) => [name, values[place]!]));

@@ -174,7 +174,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   if (saved !== null) {
     // The steps up to the checkpoint; those after it are dropped.
     const kept = (await readMetrics(path("metrics.csv"))).filter((row) => (row["step"] ?? 0) <= saved.state.step);
-    // Rows of a version that did not evaluate greedily lack this column.
+    // Rows written by versions without greedy evaluation lack this column.
     kept.forEach((row) => remember({ ...row, held_out_greedy: row["held_out_greedy"] ?? null }));
     await keep(() => writeMetrics(path("metrics.csv"), rows));
   }

@@ -24,7 +24,7 @@ export type Semaphore = {
  */
 export function createSemaphore(limit: number): Semaphore {
   if (!(limit >= 1) || (limit !== Infinity && !Number.isInteger(limit))) {
-    throw new RangeError(`Cannot make a semaphore: limit is ${limit}, a whole number of at least 1 is needed.`);
+    throw new RangeError(`Cannot create a semaphore: limit is ${limit}, expected a whole number of at least 1.`);
   }
   let running = 0;
   // A set keeps the order of arrival and removes an aborted waiter at once.
@@ -101,7 +101,7 @@ type RateLimit = {
 export function createRateLimit(perMinute: number | (() => number), clock: Clock = systemClock): RateLimit {
   const current = typeof perMinute === "number" ? () => perMinute : perMinute;
   if (!(current() > 0)) {
-    throw new RangeError(`Cannot limit a rate: perMinute is ${current()}, a positive number is needed.`);
+    throw new RangeError(`Cannot limit a rate: perMinute is ${current()}, expected a positive number.`);
   }
   let free = -Infinity;
   return {
@@ -192,9 +192,9 @@ export async function retry<T>(
 /** Throws a `RangeError` for a policy with a negative or missing number, so that it can be checked early. */
 export function checkRetryPolicy(policy: RetryPolicy): void {
   if (!(policy.maxAttempts >= 1)) {
-    throw new RangeError(`Cannot retry: maxAttempts is ${policy.maxAttempts}, at least 1 is needed.`);
+    throw new RangeError(`Cannot retry: maxAttempts is ${policy.maxAttempts}, expected at least 1.`);
   }
   for (const name of ["maxElapsedMs", "baseDelayMs", "maxDelayMs"] as const) {
-    if (!(policy[name] >= 0)) throw new RangeError(`Cannot retry: ${name} is ${policy[name]}, at least 0 is needed.`);
+    if (!(policy[name] >= 0)) throw new RangeError(`Cannot retry: ${name} is ${policy[name]}, expected at least 0.`);
   }
 }

@@ -4,7 +4,7 @@
 /** Throws a `RangeError` unless the value is a whole number of at least `least`. */
 export function requireWhole(task: string, name: string, value: number, least = 1): void {
   if (Number.isInteger(value) && value >= least) return;
-  throw new RangeError(`Cannot ${task}: ${name} is ${value}, a whole number of at least ${least} is needed.`);
+  throw new RangeError(`Cannot ${task}: ${name} is ${value}, expected a whole number of at least ${least}.`);
 }
 
 /** Like {@link requireWhole}; `Infinity` passes too. */

@@ -15,7 +15,7 @@ type ReasoningTags = {
   readonly lone: string | null;
   /**
    * Text by which a reply that begins like this, and is whole but not closed, is known to be
-   * reasoning all the same, for openings in plain words, which an answer may begin with, too;
+   * reasoning all the same, for openings in plain words, which may also begin an answer;
    * `null` for a tag, which always opens reasoning.
    */
   readonly proof: RegExp | null;
@@ -123,7 +123,7 @@ export type SplitReply = {
 export type SplitOptions = {
   /**
    * True if the reply ended at the length limit: then an opening in plain words that is not closed
-   * opens reasoning, too. Default false.
+   * also opens reasoning. Default false.
    */
   readonly isTruncated?: boolean;
 };

@@ -14,7 +14,7 @@ export function visible(text: string): string {
   return text.replace(hidden, escaped);
 }
 
-/** The same on one line: line feeds and tabs become escapes, too. For names and table cells. */
+/** The same on one line: line feeds and tabs also become escapes. For names and table cells. */
 export function visibleLine(text: string): string {
   return visible(text).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
 }

@@ -114,11 +114,11 @@ describe("a call that may not have been meant is a problem and no call", () => {
   });
 });
 
-describe("data is no call", () => {
+describe("data is not a call", () => {
   it.each([
     ["a tool that does not exist", '{"name": "fly", "arguments": {"to": "Rome"}}'],
     ["a name without arguments", '{"name": "find_order"}'],
-    ["arguments that are no object", '{"name": "find_order", "arguments": "#W1"}'],
+    ["arguments that are not an object", '{"name": "find_order", "arguments": "#W1"}'],
     ["a record with further fields", '{"name": "find_order", "input": {}, "result": "shipped"}'],
     ["a definition", '{"name": "find_order", "parameters": {"type": "object", "properties": {}}}'],
     ["a call inside of other data", `{"log": [${call}]}`],

@@ -181,7 +181,8 @@ const isEmptyContent = (key: string, value: JsonValue | undefined): boolean =>
 const isSchema = (value: JsonObject): boolean =>
   value.get("type") === "object" && value.get("properties") instanceof Map;
 
-// Calls in the format of another family: the beginning of its calls is known without its parser.
+// Calls in the format of another family. Their beginnings are listed here, so that its parser need
+// not be loaded.
 
 /** Formats whose calls begin like those of a more common format, but are read differently. */
 const twins: ReadonlySet<string> = new Set([

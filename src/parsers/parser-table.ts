@@ -33,7 +33,7 @@ export class ParserTable<Parser extends { readonly name: string }> {
     const { aliases, task } = this.#options;
     if (!this.names.includes(name)) {
       throw new ConfigurationError(
-        `Cannot ${task} with parser "${name}": there is none of that name; ${remedyFor(name, this.names)}`,
+        `Cannot ${task} with parser "${name}": it does not exist; ${remedyFor(name, this.names)}`,
       );
     }
     return Object.hasOwn(aliases, name) ? aliases[name]! : name;

@@ -74,7 +74,7 @@ export const sequence =
   (next, nextId) =>
     pieces.reduceRight((following, piece) => piece(following, nextId), next);
 
-/** `(piece)*`, as many as possible first; the piece must not match nothing. */
+/** `(piece)*`, as many as possible first; the piece must not match the empty string. */
 export const many =
   (piece: Piece): Piece =>
   (next, nextId) => {

@@ -48,7 +48,7 @@ const formats: readonly TagReasoningFormat[] = [
   },
 ];
 
-/** Other names of the same parsers, those of earlier versions of SGLang too. */
+/** Other names of the same parsers, including those of earlier versions of SGLang. */
 const aliases: ReadonlyMap<string, string> = new Map([
   ["deepseek-v41", "deepseek-v4"],
   ["dots", "qwen3"],

@@ -89,7 +89,7 @@ function* rewrites({ text, parse }: Attempt, hints: FormatHints): Generator<Rewr
     yield { text: closed.text + closings, what: closings === "" ? closed.what : `${closed.what}, ${what}` };
 }
 
-/** Replaces the near-valid JSON that the problems name by valid JSON. */
+/** Replaces the near-valid JSON that the problems name with valid JSON. */
 function rewriteJson(text: string, problems: readonly ParseProblem[]): Rewrite | null {
   const done: string[] = [];
   let rewritten = "";

@@ -162,7 +162,7 @@ export function readAsType(text: string, type: string): JsonValue | undefined {
   }
 }
 
-/** Whole numbers that are written as floats count, too. */
+/** Whole numbers that are written as floats also count. */
 function integerIn(text: string): JsonValue | undefined {
   try {
     return pythonInt(text);

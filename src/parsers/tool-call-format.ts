@@ -72,7 +72,7 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
   };
 }
 
-/** Other openings, such as the fence of JSON, occur in texts without a call, too. */
+/** Other openings, such as the fence of JSON, also occur in texts without a call. */
 const isTag = (opening: string): boolean => /^[<\][]./.test(opening);
 
 function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallParseOptions): ToolCallParse {

@@ -89,7 +89,7 @@ export type EngineContext<Values> = {
     readonly tokenizer: Tokenizer;
     readonly renderer: Renderer;
   };
-  /** Most calls at a time. */
+  /** Maximum number of concurrent calls. */
   readonly concurrency: number;
   /** Context that was requested; `null` to leave it to the engine. */
   readonly maxContextTokens: number | null;

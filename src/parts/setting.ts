@@ -33,7 +33,7 @@ export type Flag<T> = Traits & {
   /** The flag in the help, such as `--tasks <list>`. A flag without a value sets true. */
   readonly flag: string;
   readonly help: string;
-  /** Completes "..., <expected> is needed". */
+  /** Completes "..., expected <expected>". */
   readonly expected: string;
   readonly schema: z.ZodType<T>;
   readonly default: T;
@@ -80,7 +80,7 @@ export function keyOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** A number, or its text. Empty strings, hexadecimal numbers and the like are refused. */
+/** A number, or its text. Empty strings, hexadecimal numbers and similar forms are refused. */
 const numeric = z.preprocess(
   (value) =>
     typeof value === "string" && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : value,
@@ -130,7 +130,7 @@ export const folder = text("<folder>", "a folder");
 export const file = text("<file>", "a file");
 /** Name of the environment variable that holds a key. */
 export const variable = text("<variable>", "the name of an environment variable", null, { ...free, holds: "key" });
-/** Address of a server; `expected` completes "..., <expected> is needed". */
+/** Address of a server; `expected` completes "..., expected <expected>". */
 export const address = (expected: string) => text("<address>", expected, null, { ...free, holds: "address" });
 export const chatAddress = address("an address like http://127.0.0.1:8000/v1");
 
@@ -216,7 +216,7 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   const state = holds === "nothing" ? `it is ${JSON.stringify(value)}` : "its value does not fit";
   const near = holds !== "key" && typeof value === "string" ? suggestionFor(value, schema, expected) : null;
   throw new ConfigurationError(
-    `Cannot use ${where}: ${state}, ${expected} is needed${near === null ? "." : `; ${near}`}`,
+    `Cannot use ${where}: ${state}, expected ${expected}${near === null ? "." : `; ${near}`}`,
   );
 }
 

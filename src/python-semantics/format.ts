@@ -46,7 +46,7 @@ const pattern = /^(?:(.)?([<>=^]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(?:\.(\d+))?([bcd
 /** Throws a "ValueError" for a spec that Python does not accept. */
 function parseFormatSpec(spec: string): FormatSpec {
   const match = pattern.exec(spec);
-  if (match === null) throw valueError(`"${spec}" is no format`);
+  if (match === null) throw valueError(`"${spec}" is not a format`);
   const [, fill, align, sign, alternate, zero, width, grouping, precision, type] = match;
   return {
     fill: fill ?? (zero === "0" ? "0" : " "),
@@ -255,7 +255,7 @@ function formatField(value: PythonValue, conversion: string | undefined, spec: s
     case "a":
       return formatValue(reprText(value), spec);
     default:
-      throw valueError(`"${conversion}" is no conversion of a format`);
+      throw valueError(`"${conversion}" is not a conversion of a format`);
   }
 }
 
@@ -340,7 +340,7 @@ function convert(value: PythonValue, spec: FormatSpec): TracedText {
     case "G":
       return formatFloat(toFloat(numeric(value)), { ...spec, precision: spec.precision ?? 6 });
     default:
-      throw valueError(`"${spec.type}" is no conversion of a format`);
+      throw valueError(`"${spec.type}" is not a conversion of a format`);
   }
 }
 

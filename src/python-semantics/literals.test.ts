@@ -45,7 +45,7 @@ describe("evaluateLiteral()", () => {
     ["set()", "set()"],
     ["{1}", "{1}"],
     ["...", "Ellipsis"],
-  ])("%s is no JSON, but has a text", (source, text) => {
+  ])("%s is not JSON, but has a text", (source, text) => {
     expect(pythonStr(evaluateLiteral(source))).toBe(text);
   });
 

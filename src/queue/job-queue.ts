@@ -153,7 +153,7 @@ export type Gathered = {
 export type CoordinatorHandlers = {
   /**
    * Receives a receipt, possibly twice. The queue forgets the receipt once this has resolved; until
-   * then a coordinator that takes over receives it, too.
+   * then a coordinator that takes over also receives it.
    */
   readonly onReceipt: (receipt: Receipt) => void | Promise<void>;
   /** Receives reports; "left" also for a worker whose death the queue detected. */

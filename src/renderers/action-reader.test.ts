@@ -67,7 +67,7 @@ describe("parseAction()", () => {
     });
   });
 
-  test("a call whose tags are spelled out is no call but a problem; in text mode it is one", () => {
+  test("a call whose tags are spelled out is not a call but a problem; in text mode it is one", () => {
     const action = plain.parseAction(spelledOut(call), { tools, turn: 0 });
     expect(action).toMatchObject({ text: call, content: call, toolCalls: [] });
     expect(action.problems.map(({ code, text }) => [code, text])).toEqual([

@@ -37,6 +37,6 @@ export function createQwenRenderer({ tokenizer, family, ...options }: QwenRender
   const names = rendererFamilyNames.filter((name) => /^qw(?:en|q)/.test(name));
   if (names.includes(family)) return rendererFor(family, tokenizer, options);
   throw new ConfigurationError(
-    `Cannot make a Qwen renderer for "${family}": there is no such family; ${remedyFor(family, names)}`,
+    `Cannot create a Qwen renderer for "${family}": there is no such family; ${remedyFor(family, names)}`,
   );
 }

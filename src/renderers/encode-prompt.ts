@@ -1,7 +1,6 @@
 // Rendered segments to token ids, and the place of each message in them. The text is encoded as a
-// whole, because tokens may reach over borders of segments; text of users and tools is literal in
-// it. This is the one place that decides whose control tokens are recognised, for every family and
-// every template.
+// whole, because a token may span two segments; text of users and tools is literal. Only this file
+// decides whose control tokens are recognised, for every family and every template.
 
 import type { LiteralEncoding, Message, MessageSpan, TextRange, Tokenizer } from "../core/index.ts";
 import { type Steps, stepItems } from "../lib/steps.ts";

@@ -321,7 +321,7 @@ const rows: readonly RendererFamily[] = [
   {
     ...deepseek,
     name: "deepseek-r1-distill",
-    // Its models' copy, and two of llama.cpp.
+    // The copy in its model folders, and two of llama.cpp's.
     fingerprints: ["f2c8d9b3be6dff86", "68a55626d2e7eda9"],
     reasoningParser: "deepseek-r1",
     standIn: standInAfterResults(() => false),
@@ -329,7 +329,8 @@ const rows: readonly RendererFamily[] = [
   {
     ...gemma4,
     name: "gemma-4",
-    // Five published revisions; vLLM's template; two of llama.cpp, one of them for reasoning between calls; Diffusion Gemma.
+    // Five published revisions; vLLM's template; two of llama.cpp's, one of them for reasoning
+    // between calls; Diffusion Gemma.
     fingerprints: [
       ...["6d177c326a835aeb", "8130b9aee132cf19", "874898fabe712af4", "b4f5a5c1d5a88a7e", "0cf6cfd845de3047"],
       ...["f80ec820e18d6c5f", "5184a582217ee2d2", "8ac3ad695df63fdf", "d16974693163a041"],
@@ -356,7 +357,7 @@ const byFingerprint: ReadonlyMap<string, RendererFamily> = new Map(
 
 export const rendererFamilyNames: readonly string[] = [...byName.keys()];
 
-/** The family of a name. Throws a `ConfigurationError` that lists the names there are. */
+/** The family of a name. Throws a `ConfigurationError` that lists the known names. */
 export function rendererFamily(name: string): RendererFamily {
   const family = byName.get(name);
   if (family !== undefined) return family;
@@ -365,7 +366,10 @@ export function rendererFamily(name: string): RendererFamily {
   );
 }
 
-/** The family of a name, an encoder's own included. Throws a `ConfigurationError` that lists the names there are. */
+/**
+ * The family of a name, an encoder's own included. Throws a `ConfigurationError` that lists the
+ * known names.
+ */
 export function familyNamed(name: string, chatTemplate: TemplateSource | undefined): RendererFamily {
   const isOwn = typeof chatTemplate === "function" && chatTemplate.family.name === name;
   return isOwn ? chatTemplate.family : rendererFamily(name);

@@ -4,7 +4,10 @@
 import { AttributedError, type Message } from "../core/index.ts";
 import type { TemplateSegment } from "./chat-template.ts";
 
-/** A character that Python does not strip: its white space has U+0085 and four separators that JavaScript's lacks. */
+/**
+ * A character that Python does not strip. Python's white space includes U+0085 and four separators
+ * that JavaScript's does not.
+ */
 // oxlint-disable-next-line no-control-regex -- separators of files, groups, records and units
 const visible = /[^\s\x1c-\x1f\x85]/;
 

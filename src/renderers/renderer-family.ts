@@ -31,7 +31,7 @@ export type RendererFamily = {
   readonly stopTokens: readonly string[];
   /**
    * "append-only": adding messages never changes the text before them, and an action is written
-   * back as it was sampled. "rewrites": one of both may fail. "unproven": nothing is known, so
+   * back as it was sampled. "rewrites": one of them may fail. "unproven": nothing is known, so
    * every bridge compares whole renderings and refuses if the earlier text has changed.
    */
   readonly history: "append-only" | "rewrites" | "unproven";
@@ -64,8 +64,8 @@ export type RendererFamily = {
   /** Our message, restated, in the shape that the template reads. */
   readonly wire: (message: Message) => JsonObject;
   /**
-   * The prompt's opening of an action, for parsers that must see a whole message. They then see the
-   * stop token, too. `null` if they see only the sampled text, without the stop token.
+   * The prompt's opening of an action, for parsers that must see a whole message. They then also
+   * see the stop token. `null` if they see only the sampled text, without the stop token.
    */
   readonly actionFrame: string | null;
   /**

@@ -298,15 +298,15 @@ function templateTextOf(family: RendererFamily, chatTemplate: TemplateSource | u
   if (chatTemplate !== undefined) return chatTemplate;
   if (family.isBundledFormat) return bundledChatTemplate;
   throw new ConfigurationError(
-    `Cannot render for model family "${family.name}" without its chat template: give that of the model folder ` +
+    `Cannot render for model family "${family.name}" without its chat template: pass the one in the model folder ` +
       "(chat_template.jinja, or chat_template in tokenizer_config.json).",
   );
 }
 
 /**
- * Index at which the first `count` messages end, before the first text of a later one; text that
- * they pass to later messages, such as the name of a call to its result, does not count. `moved`: a
- * message that the template writes before one of them.
+ * Index at which the text of the first `count` messages ends and that of later ones begins. Text of
+ * a message that is repeated inside a later one, such as the name of a call in its result, is
+ * ignored. `moved`: a message that the template writes before one of them.
  */
 export function historyEnd(
   segments: readonly TemplateSegment[],
@@ -368,7 +368,7 @@ function chosenParsers(family: RendererFamily, options: RendererOptions): Chosen
   const own = [calls, thoughts].includes(responseTemplateName) ? options.responseTemplate?.() : null;
   if (own === undefined) {
     throw new ConfigurationError(
-      `Cannot read actions of "${family.name}" by a response template: its checkpoint has none (response_template in ` +
+      `Cannot read actions of "${family.name}" with a response template: its checkpoint has none (response_template in ` +
         "tokenizer_config.json); name another parser.",
     );
   }
@@ -414,7 +414,7 @@ function requireToken(family: RendererFamily, tokenizer: Tokenizer, text: string
   if (id !== null) return id;
   throw new ConfigurationError(
     `Cannot render for model family "${family.name}" with tokenizer "${tokenizer.name}": it has no token "${text}"; ` +
-      "give the tokenizer of a model of this family.",
+      "use the tokenizer of a model of this family.",
   );
 }
 
@@ -449,7 +449,7 @@ function templateVariables(
   for (const [name, value] of switches) {
     if (templateKwargs.has(name) && templateKwargs.get(name) !== value) {
       throw new ConfigurationError(
-        `Cannot switch thinking for model family "${family.name}": the variable "${name}" is set to another value; remove one of both.`,
+        `Cannot switch thinking for model family "${family.name}": the variable "${name}" is set to another value; remove one of them.`,
       );
     }
   }

@@ -59,7 +59,7 @@ export function unlessRefused<T>(text: TemplateSource, run: () => T, state = "")
 
 /** The error for a template that no renderer can be made from. */
 export function templateRefusal(text: TemplateSource, state: string, cause?: ChatTemplateError): ConfigurationError {
-  const message = `Cannot make a renderer from chat template "${templateName(text)}": ${state.replace(/\.$/, "")}.`;
+  const message = `Cannot create a renderer from chat template "${templateName(text)}": ${state.replace(/\.$/, "")}.`;
   return new ConfigurationError(message, cause === undefined ? undefined : { cause });
 }
 

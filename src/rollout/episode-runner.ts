@@ -45,7 +45,7 @@ export type EndedEpisode = {
 
 /**
  * Like {@link RunEpisode}, but the episode may run in another process. `null` if it did not run, so
- * that nothing is recorded of it.
+ * that nothing about it is recorded.
  */
 export type DispatchEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode | EndedEpisode | null>;
 
@@ -153,8 +153,8 @@ export function chatEpisodeRunner(
 /**
  * Resumes episodes of an earlier process: a finished episode is returned at once, one in flight
  * replays its recorded events and continues live, and every new event is recorded before it counts.
- * Rejects with a `ConfigurationError` when a finished episode was of another task, because then the
- * run is another one.
+ * Rejects with a `ConfigurationError` when a finished episode belongs to another task, because then
+ * it is a different run.
  */
 export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEpisode {
   // The server may still execute the last call of a process that died, and refuses a second one of the same id.
@@ -171,7 +171,7 @@ export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEp
     // A recorded restart is skipped, because the events that it dropped are still recorded.
     if (onRecorded !== undefined) recorded.filter(({ type }) => type !== "restart").forEach(onRecorded);
     const record = async (event: EpisodeEvent): Promise<void> => {
-      // Graders, users and agents are code of others, too.
+      // Graders, users and agents are third-party code as well.
       restoreGlobals();
       await journal.record(episodeId, event);
       await onEvent(event);
@@ -186,6 +186,6 @@ function checkTask(episodeId: string, before: Task, now: Task): void {
   if (before.id === now.id && before.contentHash === now.contentHash) return;
   throw new ConfigurationError(
     `Cannot resume episode "${episodeId}": the content of task "${before.id}" has changed (${before.contentHash.slice(0, 12)}, ` +
-      `now ${now.contentHash.slice(0, 12)}); use the data and the package that the run began with, or begin a new run.`,
+      `now ${now.contentHash.slice(0, 12)}); use the data and the package that the run began with, or start a new run.`,
   );
 }

@@ -4,7 +4,10 @@
 
 import { AttributedError, type EpisodeSummary } from "../core/index.ts";
 
-/** Number of such episodes in a row that ends the run; with more in flight, four times as many as those. */
+/**
+ * Number of consecutive failures that ends the run: this many, or four times the episodes in flight
+ * if that is more.
+ */
 const leastEndured = 100;
 
 /** `task`: completes "Cannot ...". */

@@ -35,7 +35,7 @@ export class GroupQuota {
     const { target, oversample, maxGroups } = options;
     if (target !== null) requireWhole("roll out", "quota.target", target);
     if (!(oversample >= 1)) {
-      throw new RangeError(`Cannot roll out: oversample is ${oversample}, a number of at least 1 is needed.`);
+      throw new RangeError(`Cannot roll out: oversample is ${oversample}, expected a number of at least 1.`);
     }
     requireWholeOrInfinite("roll out", "maxGroups", maxGroups);
     this.#options = options;
@@ -83,7 +83,7 @@ export class GroupQuota {
     const kept: number[] = [];
     const surplus: number[] = [];
     this.#set(groupIndex, finished);
-    /** Groups before this one that are kept or still can be. */
+    /** Earlier groups that are kept, or may still be. */
     let before = 0;
     // Without a target every group that passes is kept, independent of the others.
     for (const index of this.#target === Infinity ? [groupIndex] : this.#states.keys()) {

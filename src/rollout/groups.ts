@@ -63,7 +63,7 @@ export type FinishedGroup = {
   readonly ending: "complete" | "cut-off" | "surplus" | "stale";
 };
 
-/** A finished group from the view of filters. */
+/** A finished group as filters see it. */
 export type GroupView = {
   readonly task: Task;
   readonly groupIndex: number;
@@ -107,7 +107,7 @@ export function dropZeroSignal(options: { readonly tolerance?: number } = {}): G
 
 /** Drops groups whose mean reward is outside `[min, max]`: too hard, or too easy. */
 export function keepRewardRange({ min, max }: { readonly min: number; readonly max: number }): GroupFilter {
-  if (!(min <= max)) throw new RangeError(`Cannot filter groups: the range is ${min} to ${max}, min <= max is needed.`);
+  if (!(min <= max)) throw new RangeError(`Cannot filter groups: the range is ${min} to ${max}, expected min <= max.`);
   return rewardFilter((rewards) => {
     const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
     return mean >= min && mean <= max ? null : "reward-range";
@@ -156,12 +156,12 @@ export function resolveGroupPolicy(policy: Partial<GroupPolicy>, groupSize: numb
   const { minGraded, replacements, cutoff } = resolved;
   if (!Number.isInteger(minGraded) || minGraded < 1 || minGraded > groupSize) {
     throw new RangeError(
-      `Cannot roll out: minGraded is ${minGraded}, a whole number from 1 to the group size ${groupSize} is needed.`,
+      `Cannot roll out: minGraded is ${minGraded}, expected a whole number from 1 to the group size ${groupSize}.`,
     );
   }
   requireWhole("roll out", "replacements", replacements, 0);
   if (cutoff !== null && !(cutoff.afterMs > 0)) {
-    throw new RangeError(`Cannot roll out: cutoff.afterMs is ${cutoff.afterMs}, more than 0 is needed.`);
+    throw new RangeError(`Cannot roll out: cutoff.afterMs is ${cutoff.afterMs}, expected more than 0.`);
   }
   return resolved;
 }

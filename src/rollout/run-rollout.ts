@@ -68,8 +68,8 @@ export type RolloutOptions = {
   readonly groups?: Partial<GroupPolicy>;
   /**
    * Number of groups to keep. Default: `target` is `null`, so each task has one group and those
-   * that pass are kept. With a number, groups are run until so many are kept, tasks repeatedly
-   * where they run out, at most `maxGroups` (default: eight times as many); `oversample` 1 and
+   * that pass are kept. With a number, groups are run until that many are kept, repeating the tasks
+   * if they run out, with at most `maxGroups` (default: eight times as many); `oversample` 1 and
    * `order` "plan".
    */
   readonly quota?: Partial<QuotaOptions>;
@@ -115,7 +115,7 @@ export async function runRollout(
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();
 
-  // Only a run that replaces its groups could go on without end.
+  // Only a run that replaces its groups could continue forever.
   const openings =
     target === null ? null : new (await import("./failed-openings.ts")).FailedOpenings(`keep ${target} groups`);
 

@@ -27,7 +27,10 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly groupsPlanned: number;
   /** Groups that are decided. */
   readonly groupsFinished: number;
-  /** Number of groups to keep, however many must run for that; `null`: each planned group runs once. */
+  /**
+   * Number of groups to keep, no matter how many must run for it; `null`: each planned group runs
+   * once.
+   */
   readonly groupsTarget: number | null;
   readonly groupsKept: number;
   /** Dropped groups, by reason. */
@@ -217,7 +220,7 @@ export class TotalsCounter {
     }
     if (episode.reward !== null) {
       counted.graded++;
-      // Samples are checked, too, because a preset with its own loop has samples and no turns.
+      // Samples are checked as well, because a preset with its own loop has samples and no turns.
       if (episode.turns === 0 && episode.samples === 0) counted.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) counted.passed++;

@@ -132,7 +132,7 @@ export type CurriculumOptions = {
 export function createCurriculum(options: CurriculumOptions): TaskSource {
   const { taskIndexes, seed, strategy = drawByPools(), lookahead = 16, known = [] } = options;
   requireWhole("make a curriculum", "lookahead", lookahead);
-  if (taskIndexes.length === 0) throw new RangeError("Cannot make a curriculum: there is no task to draw from.");
+  if (taskIndexes.length === 0) throw new RangeError("Cannot create a curriculum: there is no task to draw from.");
   const records = new Map<number, TaskRecord>(
     taskIndexes.map((taskIndex) => [taskIndex, { taskIndex, visits: 0, graded: 0, passed: 0 }]),
   );

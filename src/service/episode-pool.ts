@@ -82,8 +82,8 @@ export class EpisodePool {
   }
 
   /**
-   * Begins nothing more. Waiting episodes are suspended, and running ones, too, unless `wait` lets
-   * them finish. Resolves when no episode runs and no tracked work is in flight.
+   * Begins nothing more. Waiting episodes are suspended, and so are running ones, unless `wait`
+   * lets them finish. Resolves when no episode runs and no tracked work is in flight.
    */
   async close({ wait }: { readonly wait: boolean }): Promise<void> {
     this.isClosing = true;

@@ -1,6 +1,6 @@
 // Requested groups: accepts, restores and cancels them. This file decides about identity (a
 // repeated key is the same request), and about the number of episodes that may wait. Each group has
-// a scheduler of its own over the shared pool of episodes.
+// its own scheduler over the shared pool of episodes.
 
 import { createHash, randomUUID } from "node:crypto";
 import { AttributedError } from "../core/index.ts";
@@ -174,7 +174,7 @@ export class GroupRequests {
     if (groupSize > most) {
       throw new ServiceError(
         "bad-request",
-        `Cannot accept the request: it has ${groupSize} episodes, but this service holds at most ${most} at once; request fewer.`,
+        `Cannot accept the request: it has ${groupSize} episodes, but this service accepts at most ${most} at once; request fewer.`,
       );
     }
     if (pool.running + pool.waitingRequests + this.#logging + groupSize <= most) return;

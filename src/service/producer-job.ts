@@ -230,7 +230,7 @@ export class ProducerJob {
       if (number > next) {
         throw new ServiceError(
           "batch-out-of-order",
-          `Cannot hand over batch ${number}: the next one is batch ${next}; request that one, or an earlier one again.`,
+          `Cannot return batch ${number}: the next one is batch ${next}; request that one, or an earlier one again.`,
         );
       }
       if (this.#shared.pool.isClosing) throwClosing();
@@ -352,7 +352,7 @@ export class ProducerJob {
     const fault = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
     throw new ServiceError(
       "producer-failed",
-      `Cannot hand over a batch: producer "${this.producerId}" failed: ${fault}. Start the service again to resume.`,
+      `Cannot return a batch: producer "${this.producerId}" failed: ${fault}. Start the service again to resume.`,
     );
   }
 }

@@ -141,7 +141,7 @@ describe("batches", () => {
 
   test.each([
     ["batches/1", {}, 409, "the next one is batch 0; request that one, or an earlier one again"],
-    ["batches/999999999", {}, 409, "Cannot hand over batch 999999999"],
+    ["batches/999999999", {}, 409, "Cannot return batch 999999999"],
     ["batches/1e9", {}, 400, "numbered 0, 1, 2"],
     ["batches/-1", {}, 400, "numbered 0, 1, 2"],
     ["batches/NaN", {}, 400, "numbered 0, 1, 2"],

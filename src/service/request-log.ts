@@ -170,7 +170,7 @@ class FileRequestLog implements RequestLog {
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
   const read = loggedRequest.safeParse(jsonOf(line));
   if (read.success) return read.data;
-  const message = `Cannot resume from ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`;
+  const message = `Cannot resume from ${path}: line ${index + 1} is not a request of this service; restore the file or start in a new folder.`;
   throw faultAt("store", "broken-line", message);
 }
 

@@ -189,7 +189,7 @@ type Sizes = { readonly group_size?: number | null | undefined; readonly samples
  * given.
  */
 export function sizeOf({ group_size, samples }: Sizes): number {
-  const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; give group_size");
+  const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; set group_size");
   if ((samples ?? size) !== size) refuse("group_size", `it is ${size}, but its older name samples is ${samples}`);
   return size;
 }

@@ -61,7 +61,7 @@ test("a broken line in the middle is reported with its place", async () => {
   const path = join(folder, "requests.jsonl");
   await appendFile(path, '{"type":"cancel","groupId":"g","episodeIds":[]}\n{"type":"request"}\n');
   await expect(openRequestLog(path)).rejects.toThrow(
-    `Cannot resume from ${path}: line 2 is no request of this service`,
+    `Cannot resume from ${path}: line 2 is not a request of this service`,
   );
   await rm(folder, { recursive: true });
 });

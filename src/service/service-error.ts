@@ -63,7 +63,11 @@ export function storeUnavailable(reason: string): ServiceError {
 
 /** Throws the `ServiceError` of a closing service. */
 export function throwClosing(): never {
-  throw new ServiceError("closing", "Cannot accept the request: the service is closing; try again when it is back.", {
-    retryAfter: 5,
-  });
+  throw new ServiceError(
+    "closing",
+    "Cannot accept the request: the service is shutting down; try again once it is back.",
+    {
+      retryAfter: 5,
+    },
+  );
 }

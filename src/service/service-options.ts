@@ -9,7 +9,7 @@ import type { TurnGate } from "./turn-gate.ts";
 
 /** The policy of a request, and its sampling parameters. */
 export type PolicyRequest = {
-  /** URL of the engine; `null` for the engine with which the service was started. */
+  /** URL of the engine; `null` for the engine that the service was started with. */
   readonly engineUrl: string | null;
   /** Differences from the service's own sampling. */
   readonly sampling: Partial<SamplingParams>;

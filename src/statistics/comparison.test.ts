@@ -157,7 +157,7 @@ describe("compareTasks()", () => {
     expect(pairs.map(({ baseline, other }) => `${baseline} ${other}`)).toEqual(["before after", "before before"]);
     expect(pairs[1]).toMatchObject({ tasks: 7, lost: 0, gained: 0, passRate: { mean: 0, p: 1 } });
     expect(rows[0]!.changes).toEqual(["lost", "same"]);
-    expect(() => compareTasks([before])).toThrow("there are 1, at least 2 are needed");
+    expect(() => compareTasks([before])).toThrow("there are 1, expected at least 2");
   });
 
   it("says what came out in a sentence", () => {

@@ -115,7 +115,7 @@ export type Comparison = {
 export function compareTasks(runs: readonly ComparedRun[], options: PairedOptions = {}): Comparison {
   const [first, ...others] = runs.map(indexRun);
   if (first === undefined || others.length === 0) {
-    throw new RangeError(`Cannot compare runs: there are ${runs.length}, at least 2 are needed.`);
+    throw new RangeError(`Cannot compare runs: there are ${runs.length}, expected at least 2.`);
   }
   const found = others.map((other) => matchesOf(first, other));
   const pairs = others.map((other, at) => pairOf(first, other, found[at]!, options));

@@ -43,7 +43,7 @@ describe("rateInterval()", () => {
     expect((shares.high + shares.low) / 2).toBeCloseTo(0.5);
   });
 
-  it("refuses what is no rate, and levels that mean nothing", () => {
+  it("refuses what is not a rate, and levels that mean nothing", () => {
     expect(() => rateInterval([0, 1.5])).toThrow("a value is not between 0 and 1");
     expect(() => rateInterval([0, 1], { level: 1 })).toThrow("level is 1");
   });
@@ -179,7 +179,7 @@ describe("passHatK() and passAtK()", () => {
     expect(passAtK([tally(5_000, 10_000)], 2_000)).toBeCloseTo(1);
   });
 
-  it("refuse a k that is no number of trials", () => {
+  it("refuse a k that is not a number of trials", () => {
     expect(() => passHatK([tally(1, 2)], 0)).toThrow(RangeError);
     expect(() => passAtK([tally(1, 2)], 1.5)).toThrow(RangeError);
   });

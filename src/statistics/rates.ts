@@ -43,7 +43,7 @@ export function commonTrials(tallies: readonly TaskTally[]): number {
 
 function meanOver(tallies: readonly TaskTally[], k: number, chance: (tally: TaskTally) => number): number | null {
   if (!Number.isInteger(k) || k < 1) {
-    throw new RangeError(`Cannot compute pass^k: k is ${k}, a whole number of at least 1 is needed.`);
+    throw new RangeError(`Cannot compute pass^k: k is ${k}, expected a whole number of at least 1.`);
   }
   if (commonTrials(tallies) < k) return null;
   return tallies.reduce((sum, tally) => sum + chance(tally), 0) / tallies.length;
@@ -141,7 +141,7 @@ function studentInterval(values: readonly number[], level: number): Interval {
 
 function checkLevel(level: number): void {
   if (level > 0 && level < 1) return;
-  throw new RangeError(`Cannot give an interval: level is ${level}, a number between 0 and 1 is needed.`);
+  throw new RangeError(`Cannot compute an interval: level is ${level}, expected a number between 0 and 1.`);
 }
 
 function meanOf(values: readonly number[]): number {

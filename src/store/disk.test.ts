@@ -225,7 +225,7 @@ describe("a store whose disk is full", () => {
 });
 
 describe("Disk", () => {
-  it("makes a write once without patience, and does not take a mistake of ours for a fault of the disk", async () => {
+  it("makes a write once without patience, and does not take our own mistake for a fault of the disk", async () => {
     await mkdir(join(root, "x"), { recursive: true });
     let calls = 0;
     const fail = (code?: string) => async (): Promise<never> => {

@@ -1,5 +1,5 @@
 // The disk below a store: a refused write is kept and repeated, from the byte where it stopped,
-// until it succeeds or its time is over. So nothing is lost and nothing is written twice while a
+// until it succeeds or its time runs out. So nothing is lost and nothing is written twice while a
 // disk is full. Not the files themselves (`lines.ts`), and not the behaviour of callers in the
 // meantime: they wait, or ask `fault`.
 //
@@ -11,7 +11,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { Waiters } from "../lib/deadline.ts";
 import { isOutOfSpace, remedyOf, systemCode } from "../lib/system-error.ts";
 
-/** The fault with which the disk currently refuses writes. */
+/** The fault that currently makes the disk refuse writes. */
 export type DiskFault = {
   /** The system's code, such as "ENOSPC"; `null` if it has none. */
   readonly code: string | null;

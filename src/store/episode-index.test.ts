@@ -227,7 +227,7 @@ describe("appendIndexed()", () => {
     await writeFile(index, flipped(indexBytes, indexBytes.length - 100));
     expect(await refusal()).toContain('index.jsonl" line 2');
     await rm(index);
-    expect(await refusal()).toContain("which says what of its shards counts");
+    expect(await refusal()).toContain("which says which entries of its shards count");
     await writeFile(index, indexBytes);
     await writeFile(shard, flipped(shardBytes, 100));
     expect(await refusal()).toContain('Cannot read episode "afar"');

@@ -85,7 +85,7 @@ export function isShardName(name: string): boolean {
 
 const shardName = checked(
   "text",
-  "a name of letters, digits, points, dashes and underscores",
+  "a name of letters, digits, dots, dashes and underscores",
   (value): value is string => typeof value === "string" && isShardName(value),
   (writer, value) => writer.quoted(value),
 );

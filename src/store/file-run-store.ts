@@ -376,8 +376,8 @@ class FolderStore implements FileRunStore {
   }
 
   /**
-   * Creates the folder, which must be empty, or contain only empty files that a process left that
-   * was killed before it began.
+   * Creates the folder, which must be empty or contain only empty files left by a process that was
+   * killed before it began.
    */
   async #takePlace(): Promise<void> {
     let taken: string | undefined;
@@ -390,7 +390,7 @@ class FolderStore implements FileRunStore {
       if (!(await Promise.all(names.map(isUnbegun))).every(Boolean)) taken = names[0];
     } catch (error) {
       throw new ConfigurationError(
-        `Cannot make the run folder "${this.location}": ${messageOf(error)}; name another with --out.`,
+        `Cannot create the run folder "${this.location}": ${messageOf(error)}; name another with --out.`,
         { cause: error },
       );
     }

@@ -1,6 +1,6 @@
 // The index of a run folder that has none, or one that does not fit its episodes: made by reading
 // the episodes once, and kept outside the run folder, which readers never change. Its last line
-// names the file that it belongs to; the index is valid while that file has only grown. A cache
+// names the file that it belongs to; the index stays valid as long as that file only grows. A cache
 // that cannot be written is not a fault.
 
 import { createHash } from "node:crypto";

@@ -231,7 +231,7 @@ describe("resumeFileRunStore()", () => {
     const { folder, store } = await begun();
     await store.close(manifest);
     await appendFile(join(folder, "episodes.jsonl"), withChecksum('{"id":3'));
-    await expect(resumeFileRunStore(folder)).rejects.toThrow(/episodes\.jsonl" line 1.*it is number, a text is needed/);
+    await expect(resumeFileRunStore(folder)).rejects.toThrow(/episodes\.jsonl" line 1.*it is number, expected a text/);
     await writeFile(join(folder, "episodes.jsonl"), "");
     await appendFile(join(folder, "groups.jsonl"), withChecksum('{"a":0'));
     await expect(resumeFileRunStore(folder)).rejects.toThrow(/groups\.jsonl" line 1.*groupId: it is nothing/);

@@ -125,7 +125,7 @@ type Entry = { readonly type: "event" | "end"; readonly episodeId: string };
 export class RunJournal {
   readonly #folder: string;
   readonly #options: Required<RunJournalOptions>;
-  /** Episodes in flight by segment, for segments that have events of them. */
+  /** Episodes in flight, by the segments that hold their events. */
   readonly #segments: Map<string, Set<string>>;
   readonly #counts: Map<string, number>;
   readonly #queue = new BatchQueue<Entry>((batch) => this.#write(batch));

@@ -5,7 +5,7 @@ import type { JsonObject } from "../python-semantics/json/index.ts";
 import { boolean, jsonObject, nullable, number, oneOf, record, type RecordOf, type Schema, text } from "./schema.ts";
 
 /**
- * Reads any value other than ours as absent: other programs keep runs in such folders, too, and may
+ * Reads any value other than ours as absent: other programs also keep runs in such folders, and may
  * write any values.
  */
 function ours<T>(schema: Schema<T>): Schema<T | null> {

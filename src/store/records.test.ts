@@ -30,9 +30,7 @@ describe("runFacts()", () => {
     const manifest = jsonObject({ format: 4, status: "finished", model: "my-model", totals: [1], environment: 3 });
     const { status, model, totals, environment } = runFacts(manifest);
     expect([status, model, totals, environment]).toEqual([null, null, null, null]);
-    expect(() => runFacts(jsonObject({ status: "done" }))).toThrow(
-      "run.json.format: it is nothing, a number is needed",
-    );
+    expect(() => runFacts(jsonObject({ status: "done" }))).toThrow("run.json.format: it is nothing, expected a number");
   });
 });
 

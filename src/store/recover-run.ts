@@ -209,7 +209,7 @@ async function recoverIndex(
   if ((await stat(file).catch(() => null)) === null) {
     if (!hasShards) return found();
     throw new ConfigurationError(
-      `Cannot resume "${folder}": it has no "${runFiles.index}", which says what of its shards counts; restore the file, or begin a new run.`,
+      `Cannot resume "${folder}": it has no "${runFiles.index}", which says which entries of its shards count; restore the file, or start a new run.`,
     );
   }
   const files = new EpisodeFiles(folder);

@@ -82,7 +82,7 @@ export function openRoutedExperts(folder: string): RoutedExpertsReader {
       }
       if (read === bytes.length) return bytes;
       throw new ConfigurationError(
-        `Cannot read "${path}": a turn names ${bytes.length} bytes at ${offset}, ${read} are there; the file is not whole.`,
+        `Cannot read "${path}": a turn refers to ${bytes.length} bytes at ${offset}, but ${read} are there; the file is incomplete.`,
       );
     },
     close: () => {

@@ -119,7 +119,7 @@ describe("RunFolder", () => {
     expect(await found('decision == "undecided" and group_mean == 0.5')).toEqual(["b#0", "b#1", "b#2"]);
     expect(await found('group_id == "a" and group_mean == 0.5')).toEqual(["a#0", "a#1", "a#2"]);
     expect(await found('outcome == "failed" or problems > 1')).toEqual(["b#1"]);
-    expect(() => reader.filter("reward <")).toThrow("a value is needed here");
+    expect(() => reader.filter("reward <")).toThrow("expected a value here");
   });
 
   it("finds a text in the messages alone, whatever it is made of, and where it stands", async () => {
@@ -148,7 +148,7 @@ describe("RunFolder", () => {
     ]);
     expect([hits[0]?.before, hits[1]?.after]).toEqual(["x".repeat(60), "y"]);
     expect(await all(reader.search("nowhere"))).toEqual([]);
-    await expect(all(reader.search(""))).rejects.toThrow("Cannot search for an empty text");
+    await expect(all(reader.search(""))).rejects.toThrow("Cannot search for an empty string");
   });
 
   it("gives what was written since, also across the death of the writer and its successor", async () => {
@@ -437,6 +437,6 @@ describe("a run with shards", () => {
     expect(ids(await all(open(sharded).episodes()))).toEqual(ids(rows.slice(0, 3)));
     expect(await all(open(sharded).search("no such text"))).toEqual([]);
     await rm(index);
-    await expect(all(open(sharded).summaries())).rejects.toThrow("which says what of its shards counts");
+    await expect(all(open(sharded).summaries())).rejects.toThrow("which says which entries of its shards count");
   });
 });

@@ -203,7 +203,7 @@ export class RunIndex {
     if (size === null && !this.#hasShards) return { file: null, torn: null };
     if (size === null) {
       throw new ConfigurationError(
-        `Cannot read run "${this.#folder}": it has no "${runFiles.index}", which says what of its shards counts; restore the file.`,
+        `Cannot read run "${this.#folder}": it has no "${runFiles.index}", which says which entries of its shards count; restore the file.`,
       );
     }
     const end = await endOfLines(path, size);

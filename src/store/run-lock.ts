@@ -100,7 +100,7 @@ async function takeAway(file: string, draft: string): Promise<void> {
   const turn = `${file}.taking`;
   if (!(await place(draft, turn))) {
     const other = await readHolder(turn);
-    // The other process was killed while it did this.
+    // The other process was killed in the middle of this.
     if (other !== "gone" && other !== null && !(await mayLive(other))) await rm(turn, { force: true });
     return;
   }

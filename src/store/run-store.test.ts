@@ -225,7 +225,7 @@ describe("openRunFolder()", () => {
     await store.append(sampleEpisode("one"));
     await store.close(manifest);
     await appendFile(join(path, "episodes.jsonl"), withChecksum('{"id": 3'));
-    await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.id: it is number, a text is needed/);
+    await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.id: it is number, expected a text/);
   });
 
   it("says what is missing when the folder is no run", () => {

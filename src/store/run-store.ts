@@ -65,7 +65,10 @@ export interface RunStore {
   append(episode: Episode): Promise<void>;
   /** Stores a decided group, after its episodes. */
   appendGroup(decided: DecidedGroup): Promise<void>;
-  /** Waits for all appends, replaces the manifest by the final one and releases everything. A second call does nothing. */
+  /**
+   * Waits for all appends, replaces the manifest with the final one and releases everything. A
+   * second call has no effect.
+   */
   close(manifest: JsonObject): Promise<void>;
 }
 

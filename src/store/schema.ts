@@ -56,7 +56,7 @@ function placeOf(where: string, key: Key | undefined): string {
 function misfit(where: string, key: Key | undefined, expected: string, value: JsonValue | undefined): Error {
   const found =
     value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
-  return new Error(`Cannot read ${placeOf(where, key)}: it is ${found}, ${expected} is needed.`);
+  return new Error(`Cannot read ${placeOf(where, key)}: it is ${found}, expected ${expected}.`);
 }
 
 function leaf<T>(title: string, read: Schema<T>["read"], write: (writer: ByteWriter, value: T) => void): Schema<T> {
@@ -152,7 +152,7 @@ export function oneOfNumbers<T extends number>(numbers: readonly T[]): Schema<T>
   );
 }
 
-/** A nullable value; an absent one is `null`, too. */
+/** A nullable value; an absent one is also `null`. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   return {
     title: `${schema.title} or null`,
@@ -306,7 +306,7 @@ function writePacked(writer: ByteWriter, array: Uint32Array | Float32Array): voi
 function unpack(value: JsonValue | undefined, dtype: string): ArrayBuffer {
   const base64 = value instanceof Map && value.get("dtype") === dtype ? value.get("base64") : null;
   if (typeof base64 !== "string")
-    throw new Error(`Cannot unpack an array: {"dtype": "${dtype}", "base64": ...} is needed.`);
+    throw new Error(`Cannot unpack an array: expected {"dtype": "${dtype}", "base64": ...}.`);
   const bytes = littleEndian(Buffer.from(base64, "base64"));
   if (bytes.length % 4 !== 0)
     throw new Error(`Cannot unpack an array: ${bytes.length} bytes are not a whole number of entries.`);

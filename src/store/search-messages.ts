@@ -30,8 +30,8 @@ export async function* searchMessages(
   { folder, hasShards, index }: SearchedRun,
   text: string,
 ): AsyncGenerator<MessageHit> {
-  if (text === "") throw new ConfigurationError("Cannot search for an empty text; give some characters.");
-  // Escaped as in a JSON string, where a lone surrogate is escaped, too.
+  if (text === "") throw new ConfigurationError("Cannot search for an empty string; enter at least one character.");
+  // Escaped as in a JSON string, which also escapes lone surrogates.
   const needle = Buffer.from(JSON.stringify(text).slice(1, -1));
   const files = new Map<string | null, Map<number, number>>();
   if (hasShards) {

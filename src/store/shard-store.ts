@@ -54,7 +54,7 @@ export async function openShard(
 ): Promise<ShardStore> {
   if (!isShardName(name)) {
     throw new ConfigurationError(
-      `Cannot open shard "${name}": its name is that of a folder; use letters, digits, points, dashes and underscores, at most 100.`,
+      `Cannot open shard "${name}": its name is that of a folder; use letters, digits, dots, dashes and underscores, at most 100.`,
     );
   }
   const location = join(folder, runFiles.shards, name);

@@ -162,12 +162,12 @@ export function parseWhere(expression: string): Where {
     return isIt;
   };
   const need = (text: string): void => {
-    if (!take(text)) throw misread(current(), `"${text}" is needed here`);
+    if (!take(text)) throw misread(current(), `expected "${text}" here`);
   };
 
   const where = or();
   const last = current();
-  if (last.type !== "end") throw misread(last, `"and" or "or" is needed before "${last.text}"`);
+  if (last.type !== "end") throw misread(last, `expected "and" or "or" before "${last.text}"`);
   return where;
 
   function or(): Where {
@@ -211,7 +211,7 @@ export function parseWhere(expression: string): Where {
     const isEquality = operator.text === "==" || operator.text === "!=";
     const holds = orders[operator.text];
     if (operator.type !== "operator" || (!isEquality && holds === undefined))
-      throw misread(operator, `a comparison (==, !=, <, <=, >, >=, in) is needed after "${name}"`);
+      throw misread(operator, `expected a comparison (==, !=, <, <=, >, >=, in) after "${name}"`);
     next++;
     const token = current();
     const compared = value(name);
@@ -225,8 +225,8 @@ export function parseWhere(expression: string): Where {
 
   function field(): WhereFieldName {
     const token = current();
-    if (token.type === "end") throw misread(token, "a comparison is needed here");
-    if (token.type !== "name") throw misread(token, `a field is needed here, not "${token.text}"`);
+    if (token.type === "end") throw misread(token, "expected a comparison here");
+    if (token.type !== "name") throw misread(token, `expected a field here, not "${token.text}"`);
     if (!isField(token.text)) {
       const names = Object.keys(whereFieldKinds);
       const near = suggestion(token.text, names);
@@ -241,8 +241,8 @@ export function parseWhere(expression: string): Where {
     const token = current();
     const { type } = whereFieldKinds[name];
     if (take("null")) return null;
-    if (token.type === "name") throw misread(token, `a value is needed; texts stand in quotes: "${token.text}"`);
-    if (token.type !== "number" && token.type !== "text") throw misread(token, "a value is needed here");
+    if (token.type === "name") throw misread(token, `expected a value; put strings in quotes: "${token.text}"`);
+    if (token.type !== "number" && token.type !== "text") throw misread(token, "expected a value here");
     if (token.type !== type) {
       const expected = type === "number" ? "a number" : "a text in quotes";
       throw misread(token, `"${name}" is compared with ${expected}`);

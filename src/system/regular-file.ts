@@ -12,7 +12,7 @@ export class SpecialFileError extends Error {
   readonly code: string;
 
   constructor(path: string, kind: string) {
-    super(`it is ${kind}, and a file is needed`);
+    super(`it is ${kind}, expected a file`);
     this.path = path;
     this.code = this.message;
   }

@@ -42,7 +42,7 @@ describe("zstdFrames()", () => {
         await expect(framesIn(frame.subarray(0, cut), 3)).rejects.toThrow("cut short");
       }
     }
-    await expect(framesIn(Buffer.from("no frame at all"), 4)).rejects.toThrow("no zstd frame");
+    await expect(framesIn(Buffer.from("no frame at all"), 4)).rejects.toThrow("not a zstd frame");
     const many = Buffer.concat(Array.from({ length: 101 }, () => frames[0]!));
     await expect(framesIn(many, 100)).rejects.toThrow("too many");
   });

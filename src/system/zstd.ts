@@ -42,7 +42,7 @@ export async function* zstdFrames(chunks: AsyncIterable<Uint8Array>): AsyncGener
       const size = (await source.take(4)).readUInt32LE();
       for await (const _ of source.pass(size)) void _;
     } else {
-      if (number !== frameMagic) throw new Error("It is no zstd frame.");
+      if (number !== frameMagic) throw new Error("It is not a zstd frame.");
       if (++frames > mostFrames) throw new Error("It has too many frames.");
       yield frameOf(source, magic);
     }

@@ -60,7 +60,7 @@ export type CurveRun = {
 export function observeCurves(sink: CurveSink, { everyEpisodes = 16, now = Date.now }: CurveOptions = {}): RunObserver {
   if (!Number.isInteger(everyEpisodes) || everyEpisodes < 1) {
     throw new RangeError(
-      `Cannot write curves: everyEpisodes is ${everyEpisodes}, a whole number of at least 1 is needed.`,
+      `Cannot write curves: everyEpisodes is ${everyEpisodes}, expected a whole number of at least 1.`,
     );
   }
   let sums = { ...nothing };

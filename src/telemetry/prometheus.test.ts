@@ -13,7 +13,7 @@ async function read(page: Promise<string>): Promise<Map<string, number>> {
 }
 
 describe("createRunMetrics()", () => {
-  test("counts what environments call the end, a few names each, and nothing that is no name", async () => {
+  test("counts what environments call the end, a few names each, and nothing that is not a name", async () => {
     const metrics = createRunMetrics();
     const end = (reason: string): void => {
       const info = new Map([["termination_reason", reason]]);

@@ -39,7 +39,7 @@ export type OpenEngine = {
 /** Replacement for a script where a real model answers. */
 export type LiveModel = {
   /**
-   * Sampling parameters with which a call continues until it is ended, such as many tokens past the
+   * Sampling parameters that keep a call running until it is ended, such as many tokens past the
    * end token.
    */
   readonly endless: Partial<SamplingParams>;

@@ -68,7 +68,7 @@ export async function contractViolations(
   };
   if (source.splits.length === 0) report("tasks", "it has no splits.", "name one in tasks");
   if (source.users.length === 0)
-    report("tasks", "no user simulator supports it.", "give its tasks an agenda or an instruction");
+    report("tasks", "no user simulator supports it.", "add an agenda or an instruction to its tasks");
   const ids = new Set<string>();
   for (const split of source.splits) {
     const taskset = source.taskset(split);
@@ -78,7 +78,7 @@ export async function contractViolations(
     }
     for (const task of spacedTasks(source, split, options.tasks)) {
       if (signal?.aborted === true) return violations;
-      if (ids.has(task.id)) report("tasks", `task id "${task.id}" is used twice.`, "give each task an id of its own");
+      if (ids.has(task.id)) report("tasks", `task id "${task.id}" is used twice.`, "make the ids of tasks unique");
       ids.add(task.id);
       if (source.taskset(split).task(task.index).contentHash !== task.contentHash) {
         report("tasks", `task "${task.id}" differs from itself.`, "make the same task of the same index each time");

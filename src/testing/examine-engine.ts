@@ -209,7 +209,7 @@ function perform(
     case "abort":
       return { ids: behaviour.tokens, finish: "abort" };
     case "failure":
-      throw failures[behaviour.code]?.() ?? new Error(`Code "${behaviour.code}" is no answer of a server.`);
+      throw failures[behaviour.code]?.() ?? new Error(`Code "${behaviour.code}" is not an answer of a server.`);
     case "hang":
       return new Promise((resolve) => {
         signal.addEventListener("abort", () => resolve({ ids: [], finish: "abort" }), { once: true });

@@ -73,7 +73,7 @@ describe("examineEnvironment()", () => {
     expect(await found(source)).toEqual(["fault isolation"]);
   });
 
-  it("finds grades that change what they grade, and grades that are no numbers", async () => {
+  it("finds grades that change what they grade, and grades that are not numbers", async () => {
     let count = 0;
     expect(await found(lamp({ grade: () => count++ % 2 }))).toContain("fault grading");
     expect(await found(lamp({ grade: () => Number.NaN }))).toContain("fault grading");

@@ -11,7 +11,7 @@ import type { EnvironmentExamination, EnvironmentFinding } from "./environment-f
 import { callOf, idsIn, inTime } from "./environment-play.ts";
 
 const check = "failing tools";
-/** Most tools that get a finding each; of the others only the names are given. */
+/** Maximum number of tools with a finding each; the others are only named. */
 const mostNamed = 5;
 /** Calls in a task, as a multiple of those that examine the contract: ids are found by calling. */
 const patience = 4;

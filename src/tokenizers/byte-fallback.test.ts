@@ -50,7 +50,7 @@ describe.each(variants)("byte fallback as in %s", async (name) => {
     }
   });
 
-  test("lists of ids decode as there, runs of bytes that are no characters too", () => {
+  test("lists of ids decode as there, runs of bytes that are not characters too", () => {
     const lists = records.filter(({ text }) => text === null);
     expect(lists.some(({ decoded }) => decoded.includes("\ufffd"))).toBe(true);
     for (const { ids, decoded } of lists) expect(tokenizer.decode(ids)).toBe(decoded);

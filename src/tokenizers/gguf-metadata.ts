@@ -218,12 +218,12 @@ function shown(key: string): string {
 
 function broken(path: string, problem: string): ConfigurationError {
   return new ConfigurationError(
-    `Cannot read the metadata of "${path}": ${problem}; give a whole GGUF file, or download it again.`,
+    `Cannot read the metadata of "${path}": ${problem}; use a complete GGUF file, or download it again.`,
   );
 }
 
 function unreadable(path: string, error: unknown): ConfigurationError {
   const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
   const state = code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a folder" : code;
-  return new ConfigurationError(`Cannot read "${path}": ${state}; give the path of a GGUF file.`, { cause: error });
+  return new ConfigurationError(`Cannot read "${path}": ${state}; pass the path of a GGUF file.`, { cause: error });
 }

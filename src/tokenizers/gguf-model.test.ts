@@ -115,9 +115,9 @@ describe("readGgufMetadata()", () => {
 
   test("says what is wrong with a path", async () => {
     await expect(readGgufMetadata(join(folder, "nowhere.gguf"))).rejects.toThrow(
-      "there is no such file; give the path",
+      "there is no such file; pass the path",
     );
-    await expect(readGgufMetadata(folder)).rejects.toThrow("it is a folder; give the path");
+    await expect(readGgufMetadata(folder)).rejects.toThrow("it is a folder; pass the path");
   });
 });
 

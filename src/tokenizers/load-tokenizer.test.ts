@@ -193,7 +193,7 @@ describe("loadTokenizer()", () => {
     expect([...tokenizer.encode(text)]).toEqual([...tokenizer.encodeLiteral(text, []).tokens]);
   });
 
-  test("refuses what is no folder, and a folder in the place of a file", async () => {
+  test("refuses what is not a folder, and a folder in the place of a file", async () => {
     await expect(loadTokenizer(join(parent, "nowhere"))).rejects.toThrow(
       /nowhere": there is no such folder; name a folder with/,
     );

@@ -16,7 +16,7 @@ const split = (part: object): object => ({
 
 describe("readBpe()", () => {
   test.each<[string, Record<string, unknown>, RegExp]>([
-    ["a model that is no object", { model: undefined }, /model is missing/],
+    ["a model that is not an object", { model: undefined }, /model is missing/],
     ["a negative id", { model: { vocab: { ...vocab, x: -1 } } }, /the id -1 for "x"/],
     ["a fraction as id", { model: { vocab: { ...vocab, x: 1.5 } } }, /the id 1.5 for "x"/],
     [
@@ -30,7 +30,7 @@ describe("readBpe()", () => {
     ["a merge of one part", { model: { merges: [...merges, "ab"] } }, /model.merges\[384\] is "ab"/],
     ["a merge of three parts", { model: { merges: [["a", "b", "c"]] } }, /model.merges\[0\] is an array/],
     ["a merge of unknown tokens", { model: { merges: ["zq qz"] } }, /joins "zq" and "qz", which needs a token/],
-    ["added tokens that are no list", { added_tokens: "x" }, /added_tokens is "x", an array expected/],
+    ["added tokens that are not a list", { added_tokens: "x" }, /added_tokens is "x", expected an array/],
     ["an added token without content", { added_tokens: [{ id: 1 }] }, /added_tokens\[0\].content is missing/],
     [
       "a flag that is a number",
@@ -52,7 +52,7 @@ describe("readBpe()", () => {
     expect(() => readBpe(definition, "model/tokenizer.json")).toThrow('Cannot read tokenizer "model/tokenizer.json": ');
   });
 
-  test.each([null, 7, "text", []])("refuses %j, which is no tokenizer.json at all", (parsed) => {
+  test.each([null, 7, "text", []])("refuses %j, which is not a tokenizer.json at all", (parsed) => {
     expect(() => readBpe(parsed, "x")).toThrow(ConfigurationError);
   });
 

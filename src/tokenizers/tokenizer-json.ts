@@ -29,7 +29,7 @@ export class TokenizerJson {
 
   readonly error = (problem: string): ConfigurationError =>
     new ConfigurationError(
-      `Cannot read tokenizer "${this.#source}": ${problem}; give the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
+      `Cannot read tokenizer "${this.#source}": ${problem}; use the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
     );
 
   /** Returns `value` if `isValid` accepts it; `expected` describes a valid value. */

@@ -29,7 +29,7 @@ export function makeTurn(
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
   if (logprobs !== null && logprobs.length !== sampledTokens.length) {
     throw new Error(
-      `Cannot record turn ${index}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; give one per token, or null.`,
+      `Cannot record turn ${index}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; pass one per token, or null.`,
     );
   }
   const spanned = weightSpans.reduce((sum, span) => sum + span.tokenCount, 0);
@@ -82,7 +82,7 @@ export class TrajectoryRecorder {
   }
 
   /**
-   * Adds turns of an earlier attempt, from which nothing follows; must be called before anything
+   * Adds turns of an earlier attempt, which no later turn continues. Must be called before anything
    * else. The next turn is a root.
    */
   leaveBehind(turns: readonly Turn[], reason: string): void {

@@ -138,7 +138,7 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
   const violations = conservationViolations(episode.trajectory, result);
   if (violations.length > 0) {
     throw new Error(
-      `Cannot make samples of episode "${episode.id}": ${violations.slice(0, 3).join(" ")} This is a bug of trainable-agents.`,
+      `Cannot create samples of episode "${episode.id}": ${violations.slice(0, 3).join(" ")} This is a bug of trainable-agents.`,
     );
   }
   return result;
@@ -184,7 +184,7 @@ function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] |
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
   const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
-  // Aborted turns of an episode that trains are always attempts that were sampled again.
+  // Every aborted turn of a trained episode is an attempt that was sampled again.
   return ({ index }) =>
     restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null));
 }

@@ -25,10 +25,10 @@ describe("alignTurnRewards()", () => {
 
   it("refuses other lengths, rewards of turns that were discarded, and sums that are not the reward", () => {
     expect(() => alignTurnRewards([1], 1, [true, true, false])).toThrow(
-      "turnRewards has 1 entries, the trajectory has 2 turns (1 more were discarded): give one for each",
+      "turnRewards has 1 entries, the trajectory has 2 turns (1 more were discarded): pass one for each",
     );
-    expect(() => alignTurnRewards([1, 0], 1, [true])).toThrow("has 2 entries, the trajectory has 1 turns: give");
-    expect(() => alignTurnRewards([0, 1, 0], 1, [true, false, true])).toThrow("turn 1 was discarded: null is needed");
+    expect(() => alignTurnRewards([1, 0], 1, [true])).toThrow("has 2 entries, the trajectory has 1 turns: pass");
+    expect(() => alignTurnRewards([0, 1, 0], 1, [true, false, true])).toThrow("turn 1 was discarded: expected null");
     expect(() => alignTurnRewards([0.5, 0.4], 1, [true, true])).toThrow("add up to 0.9, the reward is 1");
   });
 

@@ -42,14 +42,14 @@ export function alignTurnRewards(given: TurnRewards, reward: number, counts: rea
   if (given.length !== turns && given.length !== counts.length) {
     const discarded = counts.length === turns ? "" : ` (${counts.length - turns} more were discarded)`;
     throw new TypeError(
-      `turnRewards has ${given.length} entries, the trajectory has ${turns} turns${discarded}: give one for each, null where nothing is known, or leave turnRewards out.`,
+      `turnRewards has ${given.length} entries, the trajectory has ${turns} turns${discarded}: pass one for each turn, null where it is unknown, or omit turnRewards.`,
     );
   }
   let next = 0;
   const aligned = given.length === counts.length ? given : counts.map((does) => (does ? given[next++]! : null));
   const stray = aligned.findIndex((one, turn) => one !== null && counts[turn] === false);
   if (stray !== -1) {
-    throw new TypeError(`turnRewards[${stray}] is ${aligned[stray]}, and turn ${stray} was discarded: null is needed.`);
+    throw new TypeError(`turnRewards[${stray}] is ${aligned[stray]}, and turn ${stray} was discarded: expected null.`);
   }
   if (!addsUp(aligned, reward)) {
     throw new TypeError(

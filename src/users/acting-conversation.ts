@@ -67,7 +67,7 @@ export class ActingConversation {
     if (!(given instanceof Map)) {
       throw userFailure(
         "malformed-reply",
-        `Cannot read the user model's call of "${name}": its arguments are no JSON object; choose a model that calls tools.`,
+        `Cannot read the user model's call of "${name}": its arguments are not a JSON object; choose a model that calls tools.`,
       );
     }
     return { id: id ?? `user_call_${this.#callCount + index}`, name, arguments: given };

@@ -64,8 +64,11 @@ describe("humanUser()", () => {
     expect((await next).text).toBe("for b");
   });
 
-  it.skipIf(process.stdin.isTTY)("refuses a stdin that is no terminal (skipped at a terminal: there it is one)", () => {
-    expect(() => humanUser()).toThrow(ConfigurationError);
-    expect(() => humanUser()).toThrow("stdin is not a terminal");
-  });
+  it.skipIf(process.stdin.isTTY)(
+    "refuses a stdin that is not a terminal (skipped at a terminal: there it is one)",
+    () => {
+      expect(() => humanUser()).toThrow(ConfigurationError);
+      expect(() => humanUser()).toThrow("stdin is not a terminal");
+    },
+  );
 });

@@ -151,7 +151,7 @@ describe("llmUser()", () => {
     [{ model: "m" }, "it names no provider"],
     [{ model: "m", provider: "openai-compatible" }, "its server has no address"],
     [{ model: "m", url: "localhost:8000" }, "the scheme is missing"],
-    [{ model: "m", url, apiKey: "sk-open-sesame-123 \u00fc" }, "a character that no header can carry"],
+    [{ model: "m", url, apiKey: "sk-open-sesame-123 \u00fc" }, "a character that headers do not allow"],
     [{ model: "m", url, apiKeyVariable: "MISSING", variables: {} }, '"MISSING" is not set'],
   ] satisfies [ModelUserOptions, string][])("refuses %j before any call", (options, state) => {
     expect(() => llmUser(options)).toThrow(ConfigurationError);

@@ -7,7 +7,7 @@ import type { SettingValues } from "../parts/setting.ts";
 import type { ModelUserOptions } from "./model-user.ts";
 import { modelUserOptions, replayOptions, scriptedOptions } from "./options.ts";
 
-/** Options with which a user of a run is created, and access to what they name. */
+/** Options for creating the user of a run, and access to what they name. */
 export type UserContext<Values> = {
   /** The user's own options. */
   readonly options: Values;
@@ -109,7 +109,7 @@ const rows = {
 
 function nothingToSay(): ConfigurationError {
   return new ConfigurationError(
-    'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
+    'Cannot create user "scripted": it has nothing to say; pass a file of lines with --user-lines.',
   );
 }
 

@@ -125,9 +125,9 @@ describe("replayingUser()", () => {
 
 describe("parseUserExchanges()", () => {
   it.each(['{"taskId": "a"', "{}", '{"taskId":"a","seed":1,"take":0,"index":0,"words":null,"answer":{"type":"line"}}'])(
-    "names the line that is no exchange: %s",
+    "names the line that is not an exchange: %s",
     (line) => {
-      expect(() => parseUserExchanges(`\n${line}`)).toThrow("line 2 is no exchange");
+      expect(() => parseUserExchanges(`\n${line}`)).toThrow("line 2 is not an exchange");
     },
   );
 });

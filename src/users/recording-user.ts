@@ -122,7 +122,7 @@ export function parseUserExchanges(text: string): UserExchange[] {
     const { data } = userExchange.safeParse(jsonOf(content));
     if (data !== undefined) return [data];
     throw new ConfigurationError(
-      `Cannot read recorded user exchanges: line ${index + 1} is no exchange; give a file that a recording user has written.`,
+      `Cannot read recorded user exchanges: line ${index + 1} is not an exchange; use a file that a recording user wrote.`,
     );
   });
 }
@@ -188,8 +188,9 @@ function mismatch(
 }
 
 /**
- * Exchanges of each take, sorted by index. The last record of an index counts: a killed run may
- * request a line again that was recorded here before the line counted in the run.
+ * Exchanges of each take, sorted by index. If an index occurs several times, the last record
+ * counts: a killed run may request a line again that was already recorded here but not yet in the
+ * run.
  */
 function groupByTake(exchanges: readonly UserExchange[]): ReadonlyMap<string, readonly UserExchange[]> {
   const groups = new Map<string, Map<number, UserExchange>>();

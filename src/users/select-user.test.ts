@@ -28,9 +28,9 @@ describe("selectUser()", () => {
   });
 
   it("says what the chosen user lacks", async () => {
-    await expect(select("scripted")).rejects.toThrow('it has no lines; give them in the option "lines"');
-    await expect(select("replay")).rejects.toThrow('it has no exchanges; give them in the option "exchanges"');
-    await expect(select("verify")).rejects.toThrow('Cannot make user "verify": it has no model');
+    await expect(select("scripted")).rejects.toThrow('it has no lines; pass them in the option "lines"');
+    await expect(select("replay")).rejects.toThrow('it has no exchanges; pass them in the option "exchanges"');
+    await expect(select("verify")).rejects.toThrow('Cannot create user "verify": it has no model');
   });
 });
 

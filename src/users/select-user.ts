@@ -42,7 +42,7 @@ export function selectUser(name: string, options: SelectUserOptions = {}): UserS
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
   if (make !== undefined) return make(options);
   throw new ConfigurationError(
-    `Cannot select user "${name}": there is none of that name; ${remedyFor(name, Object.keys(makers))}`,
+    `Cannot select user "${name}": it does not exist; ${remedyFor(name, Object.keys(makers))}`,
   );
 }
 
@@ -54,5 +54,5 @@ function required<Name extends keyof SelectUserOptions>(
 ): NonNullable<SelectUserOptions[Name]> {
   const value = options[name];
   if (value !== undefined) return value;
-  throw new ConfigurationError(`Cannot make user "${user}": it has no ${name}; give them in the option "${name}".`);
+  throw new ConfigurationError(`Cannot create user "${user}": it has no ${name}; pass them in the option "${name}".`);
 }

@@ -185,7 +185,7 @@ function readBetter(reply: string, isTruncated: boolean): string {
   const parts = readUtterance(reply, isTruncated).split(/^[ \t*#]*Response:[ \t*]*/m);
   const line = parts.slice(1).at(-1)?.trim() ?? "";
   if (line !== "") return line;
-  throw malformedReflection('there is no text below a heading "Response:", a line is expected', excerpt(reply));
+  throw malformedReflection('there is no text below a heading "Response:", expected a line', excerpt(reply));
 }
 
 function readBetterAsUpstream(reply: string): string {

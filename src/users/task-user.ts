@@ -14,7 +14,8 @@ import { orderedUser } from "./conversation.ts";
 
 export type TaskUserOptions = {
   /**
-   * Number of times that a policy that talks is reminded to act; the next time the user hangs up.
+   * Number of times that the user reminds a policy that talks instead of acting; after that, the
+   * user hangs up.
    * @default 0
    */
   readonly reminders?: number;
@@ -30,7 +31,7 @@ export type TaskUserOptions = {
 export function taskUser(options: TaskUserOptions = {}): UserSource {
   const { reminders = 0, reminder = "Please continue with the tools; the task is not finished." } = options;
   if (!Number.isSafeInteger(reminders) || reminders < 0) {
-    throw new RangeError(`Cannot make user "task": reminders is ${reminders}, expected a whole number from 0.`);
+    throw new RangeError(`Cannot create user "task": reminders is ${reminders}, expected a whole number from 0.`);
   }
   const speak = (task: Task, spoken: readonly PastLine[]): UserSimulator => {
     let reminded = Math.max(0, spoken.length - 1);
@@ -55,6 +56,6 @@ function firstLine({ id, instruction, environment }: Task): string {
   if (instruction !== null) return instruction;
   throw new ConfigurationError(
     `Cannot open task "${id}" with user "task": it has no instruction, and environment "${environment}" begins with no text of its own; ` +
-      "give the task an instruction.",
+      "add an instruction to the task.",
   );
 }

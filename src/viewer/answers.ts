@@ -16,7 +16,7 @@ export type ViewerParts = {
   readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
 };
 
-/** Most rows and tasks of one answer. */
+/** Maximum number of rows or tasks in one answer. */
 const mostRows = 1000;
 
 export type Answer = { readonly status: number; readonly body: string | Buffer };
@@ -90,7 +90,7 @@ export function runOf(query: URLSearchParams, { runs }: ViewerParts): RunView {
   const run = runs[Number(query.get("run") ?? "0")];
   if (run !== undefined) return run;
   throw new ConfigurationError(
-    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are open; give an index from 0.`,
+    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are open; use an index from 0.`,
   );
 }
 

@@ -53,7 +53,7 @@ async function keepFilter(run: RunView, where: string | undefined, { answers, ke
   await run.readAll();
   const page = await run.rows({ ...(where === undefined ? {} : { where }), from: 0, count: mostEpisodes });
   if (page.matched === 0)
-    throw new ConfigurationError("Cannot export: no episode matches --where; give another expression.");
+    throw new ConfigurationError("Cannot export: no episode matches --where; use another expression.");
   if (page.matched > mostEpisodes) {
     throw new ConfigurationError(
       `Cannot export ${page.matched} episodes into one file: the limit is ${mostEpisodes}; choose some with --where, or one with --episode.`,

@@ -68,7 +68,7 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
 }
 
 const notRecorded = "not recorded";
-/** Longest text of a row. */
+/** Maximum length of a row's text. */
 const mostCharacters = 240;
 const excerptCharacters = 60;
 

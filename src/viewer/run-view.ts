@@ -213,7 +213,7 @@ export class RunView {
     }
     if (row !== undefined) return row.number - 1;
     throw new ConfigurationError(
-      `Cannot find episode ${JSON.stringify(name.slice(0, 200))}: the run has ${this.store.count} episodes; give a number from 1, or an id.`,
+      `Cannot find episode ${JSON.stringify(name.slice(0, 200))}: the run has ${this.store.count} episodes; use a number from 1, or an id.`,
     );
   }
 

@@ -81,7 +81,7 @@ async function search(outgoing: ServerResponse, query: URLSearchParams, parts: V
   const run = runOf(query, parts);
   const text = query.get("text") ?? "";
   if (text === "" || text.length > mostSearchCharacters) {
-    throw new ConfigurationError(`Cannot search: give 1 to ${mostSearchCharacters} characters.`);
+    throw new ConfigurationError(`Cannot search: enter 1 to ${mostSearchCharacters} characters.`);
   }
   const ended = new AbortController();
   outgoing.on("close", () => ended.abort());

@@ -4,7 +4,10 @@ import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
 import { addCount } from "../lib/counts.ts";
 
-/** Most parts of a course, and fewest episodes per part: with fewer, means fluctuate too much. */
+/**
+ * Maximum number of parts of a course, and minimum number of episodes per part: with fewer, means
+ * fluctuate too much.
+ */
 const courseParts = 60;
 const partEpisodes = 8;
 const mostReasons = 12;

@@ -102,10 +102,10 @@ describe("a file", () => {
     const good = { episode_id: "a", logprobs: [-1] };
     const wrong: readonly (readonly [object | string, RegExp])[] = [
       ["{", /line 2: it is not JSON; expected \{"episode_id"/],
-      ["[1]", /line 2: it is no object/],
-      [{ ...good, episode_id: 3 }, /line 2: episode_id is no text/],
-      [{ ...good, branch: -1 }, /line 2: branch is no whole number/],
-      [{ ...good, logprobs: "-1" }, /line 2: logprobs is no list/],
+      ["[1]", /line 2: it is not an object/],
+      [{ ...good, episode_id: 3 }, /line 2: episode_id is not a string/],
+      [{ ...good, branch: -1 }, /line 2: branch is not a whole number/],
+      [{ ...good, logprobs: "-1" }, /line 2: logprobs is not a list/],
       [{ ...good, logprobs: [-1, "-2"] }, /line 2: logprobs has what is neither a number nor null, at place 1/],
     ];
     for (const [line, message] of wrong) await expect(read(good, line, good)).rejects.toThrow(message);

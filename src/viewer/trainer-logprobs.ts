@@ -26,7 +26,7 @@ export type TrainerLogprobs = {
   readonly episodes: ReadonlyMap<string, readonly TrainerRow[]>;
 };
 
-/** Most logprobs of a file. They are kept in memory, four bytes each. */
+/** Maximum number of logprobs of a file. They are kept in memory, four bytes each. */
 const mostLogprobs = 200_000_000;
 
 /** Rejects with a `ConfigurationError` that names the malformed line. `name` is for messages. */
@@ -51,7 +51,7 @@ export async function readTrainerLogprobs(
     count += row.logprobs.length;
     if (count > mostLogprobs) {
       throw new ConfigurationError(
-        `Cannot read the logprobs of "${name}": they are more than ${mostLogprobs}; give the lines of fewer episodes.`,
+        `Cannot read the logprobs of "${name}": there are more than ${mostLogprobs}; provide the lines of fewer episodes.`,
       );
     }
     const { episodeId, ...facts } = row;
@@ -77,11 +77,11 @@ function parseLine(text: string): { readonly value: unknown } | null {
 
 /** Reads a row; a string is the reason why the value is not one. */
 function rowOf(value: unknown): (Omit<TrainerRow, "line"> & { readonly episodeId: string }) | string {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return "it is no object";
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return "it is not an object";
   const { episode_id: episodeId, branch = 0, logprobs: list } = value as Readonly<Record<string, unknown>>;
-  if (typeof episodeId !== "string" || episodeId === "") return "episode_id is no text";
-  if (!Number.isSafeInteger(branch) || (branch as number) < 0) return "branch is no whole number of at least 0";
-  if (!Array.isArray(list)) return "logprobs is no list";
+  if (typeof episodeId !== "string" || episodeId === "") return "episode_id is not a string";
+  if (!Number.isSafeInteger(branch) || (branch as number) < 0) return "branch is not a whole number of at least 0";
+  if (!Array.isArray(list)) return "logprobs is not a list";
   const logprobs = new Float32Array(list.length);
   for (const [place, logprob] of (list as readonly unknown[]).entries()) {
     if (logprob !== null && typeof logprob !== "number")

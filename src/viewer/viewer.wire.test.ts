@@ -82,7 +82,7 @@ describe("a run", () => {
     expect(page.row).toMatchObject({ number: 36, id: first.id, reward: first.reward });
     expect(page.group.map(({ sampleIndex }) => sampleIndex)).toEqual([0, 1, 2, 3]);
     await expect(viewed.episode("nobody")).rejects.toThrow(/the run has 40 episodes/);
-    await expect(viewed.rows({ where: "reward <", from: 0, count: 1 })).rejects.toThrow(/value is needed/);
+    await expect(viewed.rows({ where: "reward <", from: 0, count: 1 })).rejects.toThrow(/expected a value/);
   });
 
   it("has the masks that exports have", async () => {

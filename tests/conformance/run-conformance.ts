@@ -108,7 +108,7 @@ async function play(request: Request, print: (line: string) => void): Promise<nu
   const unsupported = total((report) => report.unsupported);
   const failed = total((report) => report.failed) + (request.allowUnsupported ? 0 : unsupported);
   if (unsupported > 0) {
-    const verdict = request.allowUnsupported ? "allowed" : "counted as failed; --allow-unsupported lets them be";
+    const verdict = request.allowUnsupported ? "allowed" : "counted as failures; --allow-unsupported permits them";
     print(`\n${unsupported} not supported yet (${verdict})`);
   }
   print(`\n${total((report) => report.passed)} passed, ${failed} failed`);

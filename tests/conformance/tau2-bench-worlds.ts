@@ -178,7 +178,7 @@ function playCalls(world: Tau2World, steps: readonly JsonObject[]): JsonObject[]
   let before = world.digests();
   return steps.map((step) => {
     const [call] = readMessages([asObject({ role: "assistant", tool_calls: [step] })], "the record");
-    if (call?.role !== "assistant" || call.toolCalls === null) throw new Error("Cannot play a step that is no call.");
+    if (call?.role !== "assistant" || call.toolCalls === null) throw new Error("Cannot run a step that is not a call.");
     const { content, isError } = world.answer(call.toolCalls[0]!);
     const after = world.digests();
     const result = pick(step, ["requestor", "name"]).set("error", isError);

@@ -171,6 +171,6 @@ class DataFinder {
       const task = (await reading).get(id);
       if (task !== undefined) return task;
     }
-    throw new ConfigurationError(`Cannot play task "${id}": tau2-bench/${data.domain.name} has none of that id.`);
+    throw new ConfigurationError(`Cannot run task "${id}": tau2-bench/${data.domain.name} has none of that id.`);
   }
 }

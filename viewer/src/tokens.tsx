@@ -133,8 +133,8 @@ export function Tokens({ episode, run, number, branch, turn, missing, trainer }:
         <Legend colouring={colouring} choose={overlay === null ? null : setColouring} />
         {texts.type === "ready" && texts.value === null && (
           <p class="quiet">
-            {missing === null ? "The tokenizer of this run is not there any more" : "The file names no tokenizer"}:
-            tokens are shown by their ids.
+            {missing === null ? "The tokenizer of this run no longer exists" : "The file names no tokenizer"}: tokens
+            are shown by their ids.
           </p>
         )}
         {texts.type === "refused" && <p class="refused">{texts.message}</p>}

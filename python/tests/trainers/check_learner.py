@@ -1,4 +1,5 @@
-"""The project's own learner beside plain torch, on the same rows: the same steps from the same weights, and as much learnt.
+"""Compares the project's own learner with plain torch on the same rows: the same steps from the same weights, and equal
+learning.
 
 `train` makes LEARNER_STEPS steps and writes the rows of each (scripts/verify/trained-rows.mjs); torch makes those steps from
 them, with autograd and its own AdamW. Then each of the first 420 validation tasks is run by the first weights and by both trained
@@ -87,7 +88,7 @@ class Learner(unittest.TestCase):
             f"learner: {STEPS} steps of {sum(map(len, steps))} groups, {torched - began:.0f} s with their episodes; torch "
             f"{torch.__version__} on the same rows {done - torched:.0f} s; logprobs within {drift:.1e}; cosine of the changes {alike:.4f}"
         )
-        # AdamW divides by noise where a gradient is hardly there: a few weights turn with a rounding, and no more than that.
+        # AdamW divides by noise if a gradient is almost zero: a few weights differ because of rounding, and no more than that.
         self.assertGreater(alike, 0.99)
         for how, temperature in (("at temperature 1", 1), ("greedily", 0)):
             was, mine, others = (

@@ -1,5 +1,6 @@
-"""The server and the learner of real models, with a random Qwen2 of two layers: what is sampled is what is learnt from, adapters and
-GGUF files go in and out, and wrong requests are refused. Needs torch, transformers, peft and gguf; takes seconds.
+"""The server and the learner of real models, with a random Qwen2 of two layers: the learner trains on exactly the sampled
+tokens, adapters and GGUF files can be written and read, and invalid requests are refused. Requires torch, transformers, peft
+and gguf; takes seconds.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def tiny(**settings: Any) -> Any:
 
 
 def stirred(learner: Learner) -> Learner:
-    """An adapter whose values are not zero, as they are at first."""
+    """An adapter with nonzero values; initially they are zero."""
     for name, parameter in learner.wrapped.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.2)
@@ -52,7 +53,7 @@ def stirred(learner: Learner) -> Learner:
 
 
 def logprobs_of(model: Any, tokens: list[int]) -> torch.Tensor:
-    """[tokens - 1, vocabulary]: of what follows each token but the last, one sequence without any cache."""
+    """[tokens - 1, vocabulary]: logprobs of the next token after each token but the last, for one sequence without a cache."""
     with torch.inference_mode():
         return torch.log_softmax(model(torch.tensor([tokens])).logits[0, :-1].float(), -1)
 
@@ -61,7 +62,7 @@ class Served(unittest.TestCase):
     def setUp(self) -> None:
         self.model = tiny()
         self.learner = stirred(Learner(self.model, rank=4, most_tokens=200))
-        # Fewer rows than calls, and a cache that does not hold everything.
+        # There are fewer rows than calls, and the cache cannot hold everything.
         self.server = TorchServer(self.learner, path="tiny", context=128, rows=5, cache_bytes=60_000, version="v0")
         self.addCleanup(self.server.close)
         self.port = self.server.listen()
@@ -79,7 +80,7 @@ class Served(unittest.TestCase):
             return error.code, json.loads(error.read())["error"]["message"]
 
     def sample(self, count: int) -> list[tuple[list[int], Any]]:
-        """Calls at once, with beginnings in common."""
+        """Concurrent calls with common prefixes."""
         common = [self.random.randrange(VOCABULARY) for _ in range(30)]
         prompts = [
             common[: self.random.randrange(1, 30)]
@@ -208,7 +209,7 @@ class Served(unittest.TestCase):
             self.post("/learner/update", {"learning_rate": 1e-1})
             self.post("/learner/load", {"folder": folder})
             self.assertEqual(self.post("/learner/evaluate", {"sequences": sequences}), after)
-            # The same adapter by its name, while the trained one is another.
+            # Samples with the same adapter by name, while a different one is trained.
             self.post("/load_lora_adapter", {"lora_name": "kept", "lora_path": folder})
             self.post("/learner/accumulate", {"sequences": sequences, "loss": {}})
             self.post("/learner/update", {"learning_rate": 1e-1})
@@ -279,7 +280,7 @@ class Gguf(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def write(self, model: Any, architecture: str = "qwen2") -> Path:
-        """The model as llama.cpp stores one, matrices in Q8_0 and one in F16."""
+        """Writes the model in the form that llama.cpp stores: matrices in Q8_0, and one in F16."""
         path = self.folder / f"{architecture}.gguf"
         writer, config = gguf.GGUFWriter(path, architecture), model.config
         writer.add_embedding_length(config.hidden_size)

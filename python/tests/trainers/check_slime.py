@@ -58,7 +58,7 @@ class Slime(unittest.TestCase):
         from use_slime import use_learning_slime
 
         use_learning_slime()
-        # The manager is an actor of ray; here it is an object, and what it puts into ray's store stays where it is.
+        # The manager is an actor of ray; here it is an object, and objects that it puts into ray's store are kept unchanged.
         ray.remote = lambda *given, **_: given[0] if given else lambda one: one
         ray.put = lambda value, **_: value
         import slime.ray.rollout as rollout
@@ -104,7 +104,7 @@ class Slime(unittest.TestCase):
         from transformers import AutoModelForCausalLM
 
         args, samples = self.roll_out()
-        # The first group passes as a whole, one of its episodes in two samples; the last episode of the second failed.
+        # The first group passes as a whole, with one of its episodes in two samples; the last episode of the second failed.
         for sample in samples[:SIZE]:
             sample.reward = 1.0
         for number, sample in enumerate(samples[SIZE:]):
@@ -125,7 +125,7 @@ class Slime(unittest.TestCase):
         data = manager._convert_samples_to_train_data(samples)
         self.assertEqual(data["rewards"][: SIZE + 1], [0.0] * (SIZE + 1))
         self.assertEqual(data["rewards"][2 * SIZE], 0.0)
-        # Of three that count: 1, 0, 1.
+        # Rewards of the three episodes that count: 1, 0, 1.
         self.assertAlmostEqual(data["rewards"][SIZE + 1], (1 - 2 / 3) / (3**-0.5 + 1e-6), places=5)
         self.assertEqual(set(data["source_names"]), {"bookshop"})
         [box] = manager._split_train_data_by_dp(data)

@@ -1,5 +1,5 @@
-"""Plain torch trains bookshop-1m on rows of the real service. Briefly; with TRAINING_MINUTES for so long, and then the policy must
-pass more of the held-out tasks than before, greedily, by more than luck explains.
+"""Trains bookshop-1m with plain torch on rows of the real service. Brief by default; with TRAINING_MINUTES it trains for that
+long, and then the greedy policy must pass more of the held-out tasks than before, by more than chance explains.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Torch(unittest.TestCase):
         version = train(model, service=service.url, engine=engine.url, folder=weights, split="train", source=MODEL, say=say, **limits)
         minutes = (time.monotonic() - began) / 60
         drifts = [float(line.split("logprob ")[1].split()[0]) for line in said]
-        # At staleness 0 the recorded logprobs are those of the weights that train, in every step.
+        # At staleness 0 the recorded logprobs equal those of the trained weights in every step.
         self.assertLess(max(drifts), 1e-3)
         self.assertEqual(version, len(said))
         self.assertTrue((weights / str(version) / "model.safetensors").exists())
@@ -78,7 +78,7 @@ class Torch(unittest.TestCase):
         for number, length in enumerate((5, 12, 9)):
             own = torch.randint(0, 1500, (length,)).tolist()
             tokens = [*common, *own]
-            # The second row's response begins among what all have in common.
+            # The second row's response begins within the common prefix.
             response = length + (4 if number == 1 else 0)
             mask = [(place + number) % 3 != 0 for place in range(response)]
             rows.append(
@@ -117,7 +117,7 @@ class Torch(unittest.TestCase):
         self.assertFalse(waits.look(2, False, said.append))
         self.assertFalse(waits.look(2, False, said.append))
         self.assertEqual(said, ["waiting: 2 groups without signal so far"])
-        # A batch came after two of them; the count begins again.
+        # A batch follows two of them, so the count starts again.
         self.assertEqual(waits.taken(0.25), 2)
         self.assertFalse(waits.look(7, False, said.append))
         self.assertTrue(waits.look(8, False, said.append))

@@ -22,7 +22,7 @@ STEPS, GROUPS, SIZE = 3, 2, 4
 
 
 class Recorder(GRPOTrainer):
-    """Beside every rollout: the logprobs that TRL itself computes of its tokens, with the weights that it has then."""
+    """Records, for every rollout, the logprobs that TRL itself computes for its tokens with its weights at that time."""
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         output = super()._generate_and_score_completions(inputs)
@@ -88,7 +88,7 @@ class Trl(unittest.TestCase):
                 self.assertAlmostEqual(sum(advantages[at : at + SIZE]), 0.0, delta=1e-3)
         episodes = service.lines("episodes.jsonl")
         self.assertEqual(len(episodes), STEPS * GROUPS * SIZE)
-        # The rows of step n were sampled from the weights of step n, and from no other.
+        # The rows of step n were sampled only from the weights of step n.
         for step in range(STEPS):
             own = versions[step * GROUPS * SIZE : (step + 1) * GROUPS * SIZE]
             self.assertEqual(own, [{(str(step), str(step))}] * (GROUPS * SIZE))

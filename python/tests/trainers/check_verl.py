@@ -1,4 +1,4 @@
-"""verl's own AgentLoopWorker runs our agent loop: its configuration, its registry, its padding, its advantages."""
+"""Runs our agent loop in verl's own AgentLoopWorker, with its configuration, registry, padding and advantages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIZE = 4
 
 
 class Servers:
-    """In the place of verl's balancer, whose servers need a GPU: it names the address of ours."""
+    """Replaces verl's balancer, whose servers require a GPU: it returns the address of our server."""
 
     def __init__(self, url: str) -> None:
         self.address = url.removeprefix("http://")
@@ -79,7 +79,7 @@ class Verl(unittest.TestCase):
         return config, AgentLoopWorker(config, servers)
 
     def batch(self, config: Any, tokenizer: Any, tasks: int) -> DataProto:
-        """As verl's trainer makes one: its data set, each row repeated, with a `uid` for each prompt."""
+        """A batch as verl's trainer creates it: its data set, with each row repeated and a `uid` for each prompt."""
         path = Path(self.folder.name) / "tasks.jsonl"
         self.assertEqual(
             prepare(["--url", self.service.url, "--split", "train", "--output", str(path), "--for", "verl"]), 0
@@ -107,14 +107,14 @@ class Verl(unittest.TestCase):
         self.assertEqual((len(servers.taken), sorted(servers.released)), (2 * SIZE, sorted(servers.taken)))
         facts = output.non_tensor_batch["trainable_agents"]
         self.assertEqual([one["task_id"] for one in facts], [f"bookshop:train:{at // SIZE}" for at in range(2 * SIZE)])
-        # What verl joins with the batch it came from must not overwrite it.
+        # Fields that verl merges into the original batch must not overwrite it.
         self.assertEqual(list(output.non_tensor_batch["uid"]), list(batch.non_tensor_batch["uid"]))
         rewards = {one["id"]: one["reward"] for one in self.service.lines("episodes.jsonl")}
         tensors = output.batch
         for at in range(2 * SIZE):
             mask = tensors["response_mask"][at].bool()
             self.assertTrue(mask.any())
-            # Nothing but what was sampled has a logprob, and no padding is trained.
+            # Only sampled tokens have a logprob, and no padding is trained.
             self.assertTrue((tensors["rollout_log_probs"][at][~mask] == 0).all())
             self.assertTrue((tensors["attention_mask"][at][-mask.shape[0] :][mask] == 1).all())
             self.assertEqual(float(tensors["rm_scores"][at].sum()), rewards[facts[at]["episode_id"]])
@@ -128,7 +128,7 @@ class Verl(unittest.TestCase):
         print(f"\nverl: {len(output)} episodes, {tokens} trained tokens; largest difference from torch {difference:.1e}")
 
     def worst_difference(self, worker: AgentLoopWorker, tensors: Any) -> float:
-        """Between the recorded logprobs and those of transformers over verl's own tensors."""
+        """Largest difference between the recorded logprobs and those of transformers on verl's own tensors."""
         from transformers import AutoModelForCausalLM
 
         model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)

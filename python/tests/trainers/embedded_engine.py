@@ -1,4 +1,4 @@
-"""`trainable-agents engine` with a small model, on this machine, for as long as a check runs."""
+"""Runs `trainable-agents engine` with a small model on this machine while a check runs."""
 
 from __future__ import annotations
 

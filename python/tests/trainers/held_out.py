@@ -1,4 +1,4 @@
-"""Which held-out tasks a checkpoint passes, by the embedded engine, and what a difference is worth."""
+"""Evaluates checkpoints on held-out tasks with the embedded engine, and computes intervals of differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rollout_service import MAIN  # noqa: E402
 
 
 def passed(model: Path, out: Path, temperature: int, tasks: int) -> dict[str, bool]:
-    """Each of the first validation tasks once, by its id; settings are those that `train` measures with."""
+    """Results of the first validation tasks by id, each run once, with the settings that `train` uses for evaluation."""
     command = ["node", str(MAIN), "eval", "--engine", "embedded", "--model", str(model), "--split", "validation"]
     limits = ["--max-new-tokens", "96", "--max-turns", "20", "--temperature", str(temperature)]
     flags = ["--tasks", f"0-{tasks - 1}", "--seed", "1", "--quiet", "--out", str(out)]
@@ -25,7 +25,7 @@ def passed(model: Path, out: Path, temperature: int, tasks: int) -> dict[str, bo
 
 
 def interval(differences: Sequence[int]) -> tuple[float, float, float]:
-    """Mean and 95 % bootstrap interval, in points."""
+    """Mean and 95 % bootstrap interval, in percentage points."""
     draw = random.Random(0)
     means = sorted(sum(draw.choices(differences, k=len(differences))) / len(differences) for _ in range(4000))
     return tuple(100 * one for one in (sum(differences) / len(differences), means[100], means[3899]))  # type: ignore[return-value]

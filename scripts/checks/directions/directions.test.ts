@@ -89,7 +89,7 @@ test.each([
     'not "attic"',
   ],
   ["code that the user names", { "boiler/x.ts": "await import(process.argv[2]);" }, "only known at run time"],
-  ["a folder that is no module", { "cellar/x.ts": "" }, "src/cellar/x.ts is in no module"],
+  ["a folder that is not a module", { "cellar/x.ts": "" }, "src/cellar/x.ts is in no module"],
 ])("findDirectionProblems() refuses %s", (_, changes, sentence) => {
   const problems = problemsOf(changes);
   expect(problems).toHaveLength(1);

@@ -1,5 +1,5 @@
 // Reads the imports of one source file with a real parser, types included: a type imported from the
-// wrong module is a dependency in the wrong direction, too.
+// wrong module is also a dependency in the wrong direction.
 
 import { parseSync } from "oxc-parser";
 

@@ -26,7 +26,7 @@ export const modules = {
   lib: { imports: [], packages: { zod: "lib/any-names.ts" }, browser: true, open: true, isInternal: true },
   // Domain-free helpers for Node: folders, streams, decoders.
   system: { imports: ["lib"], open: true, isInternal: true },
-  // Python's values, text and JSON, where ours must match byte for byte.
+  // Python's values, text and JSON, for places where our output must match byte for byte.
   "python-semantics": { imports: [], browser: true, open: true, isInternal: true },
   // Contracts are imported from the file that states them.
   core: { imports: ["lib", "python-semantics"], browser: true, open: true },
@@ -53,7 +53,8 @@ export const modules = {
   },
   trajectories: { imports: ["core", "lib"], browser: true },
 
-  // The one HTTP pool that engines and models behind an API share, and the one socket that gateway and service listen on.
+  // The HTTP pool that engines and models behind an API share, and the listening socket that
+  // gateway and service share.
   http: {
     imports: ["core", "lib", "system"],
     packages: {
@@ -61,14 +62,15 @@ export const modules = {
       "eventsource-parser": "http/event-stream.ts",
       ws: "http/web-socket.ts",
     },
-    // Servers that only receive load no client; addresses and secrets are read where nothing is called.
+    // Servers that only receive requests do not load the client; some modules read addresses and
+    // secrets without making calls.
     entries: ["received-body.ts", "base-url.ts", "redactor.ts"],
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http", "parts"], entries: ["options.ts", "open.ts"] },
   // External programs that this process starts, and the start time of a process.
   programs: { imports: [], entries: ["process-begin.ts"], isInternal: true },
-  // Shared by the engines that sample in this process: requests read, tokens chosen.
+  // Shared by the engines that sample in this process: parsing of requests, choice of tokens.
   engines: { imports: ["core", "lib", "parts"], open: true, isInternal: true },
   "engines/embedded": { imports: ["core", "lib", "parts", "learner/model", "engines"], entries: ["open.ts"] },
   // node-llama-cpp is an optional peer, so it is named at run time.
@@ -130,7 +132,7 @@ export const modules = {
   users: {
     imports: ["core", "lib", "python-semantics", "parts", "chat-models"],
     packages: { zod: "users/recording-user.ts" },
-    // One user is loaded by its name.
+    // Users are loaded by name, one at a time.
     entries: ["on-demand.ts"],
   },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
@@ -142,7 +144,7 @@ export const modules = {
     packages: { zod: "*" },
   },
 
-  // The loop of the file from which this package began, kept for comparison in one folder.
+  // The loop of the program that this package grew out of, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
   store: {
     imports: ["core", "lib", "system", "python-semantics", "trajectories", "programs"],
@@ -220,7 +222,7 @@ export const modules = {
     ],
     isInternal: true,
   },
-  // Servers of curves are called over the one pool.
+  // Servers that receive curves are called over the shared pool.
   telemetry: {
     imports: ["core", "system", "http"],
     packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },

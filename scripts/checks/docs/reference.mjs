@@ -28,7 +28,7 @@ export async function referencePage() {
     "# Reference",
     "",
     "Generated from the build by `node scripts/checks/docs/reference.mjs --write`. Options of a public function have the names of the",
-    "flags in camelCase; a configuration file (`--config`) takes those names, too.",
+    "flags in camelCase; a configuration file (`--config`) takes those names as well.",
     "",
     "## Commands",
     "",

@@ -1,9 +1,9 @@
-"""Makes prompts with the servers' own modules: one JSON request a line in, one JSON answer a line out.
+"""Builds prompts with the servers' own modules: reads one JSON request per line, and writes one JSON answer per line.
 
     python oracle.py <folder of the unpacked modules>
     python oracle.py unpack <wheel> <folder> <path in the wheel>...
 
-The modules import nothing of the server but types and a tokenizer, in whose places inert ones stand.
+The modules import only types and a tokenizer from the server; inert stand-ins replace both.
 
 Requests: {"encoder": name, "messages": [...], "tools": [...] | null, "variables": {...}}.
 Answers: {"text": prompt}, or {"refused": class of the exception}.
@@ -33,7 +33,7 @@ def stand_in(name, folder=None, **members):
 
 
 class Tokenizer:
-    """Has no vocabulary: prompts are compared as text."""
+    """A tokenizer without a vocabulary: prompts are compared as text."""
 
     def get_added_vocab(self):
         return {}
@@ -50,7 +50,7 @@ def enter(folder):
 
 
 def deepseek_v32(messages, tools, variables):
-    """As SGLang's chat endpoint calls it: tools are written after the first system message, which is there."""
+    """Called as by SGLang's chat endpoint: tools are written after the first system message, which always exists."""
     from sglang.srt.entrypoints.openai.encoding_dsv32 import encode_messages
 
     messages = copy.deepcopy(messages)
@@ -66,7 +66,7 @@ def deepseek_v32(messages, tools, variables):
 def deepseek_v4(messages, tools, variables):
     from vllm.tokenizers.deepseek_v4 import get_deepseek_v4_tokenizer
 
-    # vLLM names the thought as its parsers do.
+    # vLLM uses the same name for the thought as its parsers.
     named = [{("reasoning" if key == "reasoning_content" else key): value for key, value in message.items()} for message in messages]
     return get_deepseek_v4_tokenizer(Tokenizer()).apply_chat_template(named, tools=tools, tokenize=False, **variables)
 

@@ -1,5 +1,5 @@
-// A rollout that is killed and resumed many times without a warning, so that the environment's
-// server receives no goodbye.
+// A rollout that is killed and resumed many times without a warning, so that sessions of the
+// environment's server are not closed.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

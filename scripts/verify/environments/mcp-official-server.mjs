@@ -1,9 +1,12 @@
-// A server of the official package of MCP for Node: over standard input and output or on a port, of
+// A server of the official MCP package for Node: over standard input and output or on a port, of
 // both revisions or of 2026-07-28 only. Run from the folder where the package is installed:
 //   node mcp-official-server.mjs <folder> stdio|<port> both|newest
 
-/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- The
-   package is not one of ours: it is installed where this runs, and its types are not here. */
+/**
+ * oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call,
+ * typescript/no-unsafe-member-access, typescript/no-unsafe-return -- The package is third-party: it
+ * is installed where this runs, and its types are not available here.
+ */
 
 import { createServer } from "node:http";
 import { createRequire } from "node:module";

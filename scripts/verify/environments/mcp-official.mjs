@@ -1,5 +1,6 @@
-// MCP of both revisions (2025-11-25 and 2026-07-28) against the official packages of both languages: worlds over their servers, over
-// standard input and output and HTTP, and their clients on a server of ours.
+// MCP of both revisions (2025-11-25 and 2026-07-28) against the official packages of both
+// languages: environments over their servers, by standard input and output and by HTTP, and their
+// clients on our server.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -95,7 +96,7 @@ export async function verifyOfficialMcp(report) {
 }
 
 /**
- * Two episodes: the first negotiates the revision, the second knows it.
+ * Two episodes: the first negotiates the revision, the second already knows it.
  *
  * @param {string} address
  */

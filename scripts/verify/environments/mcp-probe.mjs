@@ -1,5 +1,5 @@
 // Client under test for the conformance tool of the protocol, which passes the address of its
-// server as the last argument: an environment of ours over that server, each of whose tools is
+// server as the last argument: one of our environments over that server; each of its tools is
 // called once.
 
 import { mcpEnvironment } from "../../../dist/environments/remote/mcp/index.js";

@@ -203,7 +203,7 @@ function counted(names) {
   return [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
 }
 
-/** Waits until the pool has ended the servers that no episode took. @param {string} log */
+/** Waits until the pool has ended the servers that no episode used. @param {string} log */
 async function allEnded(log) {
   const pids = [...readFileSync(log, "utf8").matchAll(/^(\d+) (\d+)$/gm)].flatMap(([, one, other]) => [
     Number(one),

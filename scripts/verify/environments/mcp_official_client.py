@@ -1,4 +1,4 @@
-"""An episode on a server of ours, played by the official Python package's client. Prints the revision and what the tools said.
+"""An episode on our server, run by the client of the official Python package. Prints the revision and the results of the tools.
 Usage: python mcp_official_client.py <url>"""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A server of the official Python package of MCP, of both revisions. Usage: python mcp_official_server.py stdio | <port>"""
+"""A server of the official MCP package for Python, with both revisions. Usage: python mcp_official_server.py stdio | <port>"""
 
 import sys
 

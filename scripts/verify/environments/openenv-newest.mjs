@@ -1,5 +1,5 @@
-// `openenv`, the successor of openenv-core: its scaffold, worlds on its server, with tasks of their
-// own and without a reward, and its clients on a server of ours.
+// `openenv`, the successor of openenv-core: its scaffold; worlds on its server, with their own
+// tasks and without a reward; and its clients on our server.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -107,7 +107,7 @@ export async function verifyNewestOpenEnv(report) {
       if (found === undefined) throw new Error("doctor environment does not say so");
       return `16 failed with remote-unrewarded, 16 completed with ?unrewarded=zero; doctor environment: ${found.check}`;
     });
-    await report.check(`the bookshop on a server of ours, played by ${title}'s Python clients`, () => {
+    await report.check(`the bookshop on our own server, played by ${title}'s Python clients`, () => {
       const client = (/** @type {readonly string[]} */ ...given) => runClient(python, given, { cwd: here, home });
       return playWithPythonClients(client, [boxesPort, guessPort]);
     });

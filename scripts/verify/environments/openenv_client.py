@@ -1,4 +1,4 @@
-"""The bookshop, served by us, played by openenv's own clients, of openenv-core 0.3.0 and of openenv 0.10.0: GenericEnvClient over the WebSocket and its MCP tool client. Prints
+"""Runs the bookshop on our server with openenv's own clients, those of openenv-core 0.3.0 and of openenv 0.10.0: GenericEnvClient over the WebSocket and its MCP tool client. Prints
 one line of JSON. Usage: python openenv_client.py <url> <episodes> <calls>"""
 
 import json

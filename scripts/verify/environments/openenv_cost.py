@@ -1,4 +1,4 @@
-"""What a step costs over openenv-core's own server, with its own client. 
+"""Measures the cost of a step over openenv-core's own server, with its own client. 
 Usage: python openenv_cost.py <url of the boxes> <url of the number> <calls>"""
 
 import sys

@@ -1,6 +1,4 @@
-"""Worlds for openenv's own server, each a session of a WebSocket: a number to guess (typed actions), with tasks of its own or without a
-reward, too, and a shelf of boxes (MCP tools). Each is decided by its seed or its task alone. GET /verify counts sessions, so that a test
-sees what was left open.
+"""Worlds for openenv's own server, each a session of a WebSocket: a number to guess (typed actions), optionally with its own tasks or without a reward, and a shelf of boxes (MCP tools). Only the seed or the task determines the world. GET /verify counts sessions, so that a test can find unclosed ones.
 
     WORLD=guess|boxes|tasks|silent SESSIONS=16 python -m uvicorn openenv_worlds:app --port 8000
 """
@@ -66,7 +64,7 @@ class Guess(Environment):
 
 
 class GuessTask(Guess):
-    """The number of a task, which its server lists; metadata say how far the last guess was off."""
+    """The number belongs to a task that the server lists; the metadata state how far the last guess was off."""
 
     _sizes = {"train": 24, "test": 8}
 
@@ -105,7 +103,7 @@ class Silent(Guess):
 
 
 class Boxes(MCPEnvironment):
-    """Two MCP tools; opening the right box ends nothing, but is worth 1: such worlds end when the policy says so."""
+    """Two MCP tools. Opening the right box earns 1 but does not end the episode: such worlds end when the policy decides to."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -124,7 +122,7 @@ class Boxes(MCPEnvironment):
 
         @server.tool()
         def count_opened() -> dict:
-            """How many boxes were opened."""
+            """Number of boxes opened so far."""
             return {"opened": world.opened}
 
         super().__init__(server)

@@ -1,5 +1,4 @@
-"""Worlds for ors-sdk's own server: sums with a step reward, and a lamp whose tool is of its task alone. GET /verify is not part of the
-protocol: it counts sessions, so that a test sees what was left open.
+"""Worlds for ors-sdk's own server: sums with a step reward, and a lamp whose tool belongs only to its task. GET /verify is not part of the protocol: it counts sessions, so that a test can find unclosed ones.
 
     PORT=8080 python ors_worlds.py
 """
@@ -74,7 +73,7 @@ class Sums(Environment):
 
 
 class Lamp(Environment):
-    """Its only useful tool is of the task."""
+    """Its only useful tool belongs to the task."""
 
     def teardown(self):
         counts["closed"] += 1
@@ -115,7 +114,7 @@ def verify():
     return counts
 
 
-# The server sends every path that it does not know to its first environment.
+# The server routes every unknown path to its first environment.
 for middleware in server.app.user_middleware:
     if "root_paths" in middleware.kwargs:
         middleware.kwargs["root_paths"].add("verify")

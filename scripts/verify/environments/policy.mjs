@@ -1,4 +1,4 @@
-// A policy that acts in the worlds of this verification on the basis of its prompt, behind a server
+// A policy that acts in the worlds of this verification, given only its prompt, behind a server
 // that speaks SGLang's protocol: sampled like any other policy, through tokens, with the same reply
 // to the same prompt. Not a model: it has no weights.
 

@@ -1,5 +1,5 @@
-// OpenEnv's own Python clients run the bookshop on a server of ours; the time of a call there and
-// on their own server.
+// Runs the bookshop on our server with OpenEnv's own Python clients, and measures the time of a
+// call there and on their own server.
 
 import { setTimeout as delay } from "node:timers/promises";
 

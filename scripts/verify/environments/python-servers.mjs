@@ -1,5 +1,5 @@
-// Python servers and clients for the verification of environments: each in an environment of its
-// own, with a home of its own and nothing of this process's environment.
+// Python servers and clients for the verification of environments: each in its own virtual
+// environment, with its own home and no variables of this process.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
@@ -63,7 +63,7 @@ export async function allClosed(port, { unheard = 0 } = {}) {
 }
 
 /**
- * Runs a program in Python, with a home of its own and nothing of this process's environment;
+ * Runs a program in Python, with its own home and no variables of this process;
  * resolves to its output.
  *
  * @param {string} python

@@ -1,6 +1,6 @@
-// Every chat template in a package of PyPI: TRL's wheel has those of the families that it trains;
-// Xinference's wheel those of the models that it serves, in JSON; the source distributions of vLLM
-// and llama-cpp-python those that the servers offer and test with. SGLang's wheel and that of
+// Every chat template in a package of PyPI: TRL's wheel has those of the families that it trains,
+// Xinference's wheel (in JSON) those of the models that it serves, and the source distributions of
+// vLLM and llama-cpp-python those that the servers ship and test with. SGLang's wheel and that of
 // `renderers` have none. They are unpacked into build/, never committed.
 
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-"""Unpacks the chat templates of a source distribution, without building it, from the index that pip is set to.
+"""Unpacks the chat templates of a source distribution, without building it, from the index that pip is configured to use.
 
 Usage: python unpack.py <package> <version> <folder>. Each template becomes one file of the folder, named by its path.
 """

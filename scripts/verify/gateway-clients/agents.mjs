@@ -1,4 +1,4 @@
-// @openai/agents: its own loop, over Responses or Chat.
+// @openai/agents: its own agent loop, over Responses or Chat Completions.
 import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool } from "@openai/agents";
 import { apiKey, baseURL, callTool, converse, isStreamed, start } from "./world.mjs";
 

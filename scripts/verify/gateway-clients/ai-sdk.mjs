@@ -1,4 +1,4 @@
-// ai: its own loop, over four providers.
+// The package `ai`: its own agent loop, over four providers.
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

@@ -1,4 +1,4 @@
-// LangGraph's agent, as `langchain` makes it, with a memory of its own.
+// LangGraph's agent, as created by `langchain`, with its own memory.
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { ChatOpenAI } from "@langchain/openai";

@@ -1,4 +1,4 @@
-// openai: Responses, continued by the id of the last one.
+// openai: Responses, each continued by the id of the previous one.
 import OpenAI from "openai";
 import { apiKey, baseURL, callTool, converse, isStreamed, start } from "./world.mjs";
 

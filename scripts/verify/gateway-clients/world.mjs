@@ -1,5 +1,5 @@
-// Common part of all client programs: the tools and the user of one bookshop task, over HTTP. A
-// program runs the agent: its arguments are the address of its world and "whole" or "streamed".
+// Shared code of all client programs: the tools and the user of one bookshop task, over HTTP. The
+// program acts as the agent; its arguments are the address of its world, and "whole" or "streamed".
 
 const [, , address = "", mode = "whole"] = process.argv;
 

@@ -1,6 +1,6 @@
-"""What every client program in Python has to do beside calling its library: the tools and the user of one bookshop task, behind HTTP.
+"""Shared code of the client programs in Python: the tools and the user of one bookshop task, over HTTP.
 
-A program plays the agent: it is called with the address of its world and "whole" or "streamed".
+The program acts as the agent; its arguments are the address of its world, and "whole" or "streamed".
 """
 
 import json
@@ -29,7 +29,7 @@ def call_tool(name: str, arguments: object) -> str:
 
 
 def converse(turn: Callable[[str], str]) -> None:
-    """Talks until the user hangs up. `turn` gets what is new for the agent and returns what the agent says, tools called."""
+    """Talks until the user hangs up. `turn` receives the new message for the agent, calls tools, and returns the agent's reply."""
     heard = begun["utterance"]
     while heard is not None:
         heard = post("/say", {"text": turn(heard)})["text"]

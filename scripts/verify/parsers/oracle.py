@@ -1,4 +1,4 @@
-"""Reads texts with SGLang's own detectors and reasoning parsers: one JSON request a line in, one JSON answer a line out.
+"""Reads texts with SGLang's own detectors and reasoning parsers: reads one JSON request per line, and writes one JSON answer per line.
 
     python oracle.py <folder of the unpacked wheel>
 
@@ -6,9 +6,9 @@ The detectors need neither a GPU nor torch. Packages whose `__init__` would impo
 modules that are not installed are replaced by stand-ins whose every name is an inert class.
 
 Requests: {"parser": name, "tools": [...], "text": text, "cuts": [place, ...] | null} or
-{"reasoning_parser": name, "options": {...}, "text": text, "cuts": ... | null}; {"names": true} lists what there is.
+{"reasoning_parser": name, "options": {...}, "text": text, "cuts": ... | null}; {"names": true} lists the available names.
 A cut streams the text in two pieces, the cut 0 in pieces of one character. Answers have the fields of the golden vectors, with cuts
-also "streamed": how many of them the server reads otherwise than the whole text; {"out_of_time": true} where the server needs more
+also "streamed": the number of cuts that the server reads differently from the whole text; {"out_of_time": true} where the server needs more
 than half a second for one reading.
 """
 
@@ -50,7 +50,7 @@ class InertMeta(type):
 
 
 class Inert(metaclass=InertMeta):
-    """Takes the place of a class or a function of a module that is not there."""
+    """Replaces a class or a function of a module that is not installed."""
 
     def __init__(self, *args, **kwargs):
         pass
@@ -89,7 +89,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def bare_packages(folder, names):
-    """Packages without their own __init__, parents first, so that their modules load and nothing else does."""
+    """Registers packages without running their __init__, parents first, so that only the requested modules are loaded."""
     sys.path.insert(0, folder)
     for name in names:
         package = types.ModuleType(name)
@@ -112,7 +112,7 @@ def enter(folder):
 
 
 class OutOfTime(BaseException):
-    """Some expressions of the server need exponential time; not an Exception, which the detectors would catch."""
+    """Some expressions of the server need exponential time; not a subclass of Exception, which the detectors would catch."""
 
 
 def out_of_time(_signal, _frame):
@@ -120,7 +120,7 @@ def out_of_time(_signal, _frame):
 
 
 def start_clock():
-    # Of processor time, so that a busy machine changes nothing.
+    # Seconds of processor time, so that a busy machine makes no difference.
     signal.setitimer(signal.ITIMER_VIRTUAL, 0.5)
 
 
@@ -216,7 +216,7 @@ def names():
 
 def main():
     enter(sys.argv[1])
-    # Everything is imported before any text is timed.
+    # All modules are imported before any text is timed.
     known = names()
     signal.signal(signal.SIGVTALRM, out_of_time)
     out = sys.stdout

@@ -1,8 +1,8 @@
-"""Reads texts with vLLM's own tool parsers: one JSON request a line in, one JSON answer a line out.
+"""Reads texts with vLLM's own tool parsers: reads one JSON request per line, and writes one JSON answer per line.
 
     python vllm_oracle.py <folder of the unpacked wheel>
 
-As oracle.py, whose stand-ins it uses. Requests: {"parser": name, "tools": [...], "text": text}; {"names": true} lists what there is.
+Works like oracle.py and uses its stand-ins. Requests: {"parser": name, "tools": [...], "text": text}; {"names": true} lists the available names.
 Answers: {"expected": {"normal_text": text, "calls": [{"name": name, "parameters": text}, ...]}}, or {"expected": {"error": class}}.
 """
 
@@ -26,7 +26,7 @@ PROTOCOL = "vllm.entrypoints.generate.base.protocol"
 
 
 class FunctionCall(pydantic.BaseModel):
-    """What a call must be, as the server's own model of the same name says; it imports too much."""
+    """The fields of a call, as in the server's own model of the same name, which imports too much."""
 
     name: str
     arguments: str
@@ -43,7 +43,7 @@ class ExtractedToolCallInformation(pydantic.BaseModel):
 
 
 class Tokenizer:
-    """Has every token that a parser looks up, and no text."""
+    """A tokenizer that has every token that a parser looks up, and no text."""
 
     def get_vocab(self):
         return AnyToken()
@@ -74,7 +74,7 @@ def enter(folder):
 
 
 def table(folder):
-    """Names, with the module and the class of each, as the package lists them."""
+    """Parser names with their modules and classes, as the package lists them."""
     with open(os.path.join(folder, "vllm", "tool_parsers", "__init__.py"), encoding="utf-8") as file:
         text = file.read()
     return {name: place for name, *place in re.findall(r'^    "([\w-]+)": \([^\n]*\n        "(\w+)",[^\n]*\n        "(\w+)",', text, re.M)}

@@ -1,6 +1,6 @@
-// Access to a broker, and its transports: TLS with an authority of its own, a user with a password,
-// a token, an nkey, and a credentials file. Each kind of access is tried with the right keys and
-// with wrong ones.
+// Access to a broker, and its transports: TLS with its own certificate authority, a user with a
+// password, a token, an nkey, and a credentials file. Each kind of access is tried with the right
+// keys and with wrong ones.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -135,8 +135,8 @@ async function refuse(options) {
 }
 
 /**
- * An operator with one account that may use JetStream, a user of it, and a user who is vouched for
- * by another account.
+ * An operator with one account that may use JetStream, a user of it, and a user whose credentials
+ * another account signed.
  */
 function makeAccount() {
   const [operator, user] = [nkeys.createOperator(), nkeys.createUser()];

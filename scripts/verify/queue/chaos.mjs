@@ -103,7 +103,7 @@ export async function runChaos({ version, folder, kills, tasks }) {
       compare(expected, await resultOf(out), out);
       if (kills > done) process.stderr.write(`${done} of ${kills} kills, ${runs} runs equal to the undisturbed one\n`);
     }
-    // Workers end in order, too: a stopped worker has resumed by now, or is resumed here.
+    // Workers also shut down properly: a stopped worker has resumed by now, or is resumed here.
     for (const one of alive.values()) one.signal("SIGCONT");
     for (const one of alive.values()) one.signal("SIGTERM");
     const codes = await Promise.all([...alive.values()].map(({ ended }) => ended));
@@ -160,7 +160,7 @@ function start(parameters, log) {
   };
 }
 
-/** Results that must not depend on timing, in an order of their own. @param {string} folder */
+/** Results that must not depend on timing, in a fixed order. @param {string} folder */
 async function resultOf(folder) {
   const reader = openRunFolder(folder);
   /** @type {unknown[]} */
@@ -201,8 +201,8 @@ function compare(expected, found, folder) {
 
 /**
  * Expects that neither jobs nor states are left. A worker's receipt for an episode that another
- * worker has ended meanwhile waits for the next coordinator of the queue, if it comes after the run
- * has ended; it is for an episode that counts, and the coordinator takes it.
+ * worker has ended meanwhile waits for the next coordinator of the queue, if it arrives after the
+ * run has ended; it belongs to an episode that counts, so the coordinator accepts it.
  * @param {string} url
  * @param {ReadonlySet<string>} ids Ids of the episodes that count.
  */

@@ -93,7 +93,8 @@ function readComposeSchema() {
     const { status, stderr } = spawnSync("npm", parameters, { encoding: "utf8", shell: process.platform === "win32" });
     if (status !== 0) throw new CannotVerify(`Cannot verify: ${composeSchema} cannot be installed: ${stderr.trim()}`);
   }
-  // It names itself and its parts in the style of an old draft; nothing refers to these names.
+  // The schema names itself and its parts in the style of an old draft; nothing refers to these
+  // names.
   const schema = /** @type {unknown} */ (
     JSON.parse(readFileSync(file, "utf8"), (key, value) =>
       (key === "$schema" || key === "id") && typeof value === "string" ? undefined : /** @type {unknown} */ (value),

@@ -1,6 +1,6 @@
 // Real nats-servers for the verifications and benchmarks of the queue: Debian's package and a newer
-// one built from the Go module, both below build/. Each runs with JetStream in a folder of its own,
-// and can be killed, restarted, and wiped.
+// one built from the Go module, both below build/. Each runs with JetStream in its own folder, and
+// can be killed, restarted, and wiped.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -69,7 +69,7 @@ function cannotInstall(version, { error, stderr }) {
  * @property {() => number} pid
  * @property {() => Promise<void>} kill
  * @property {() => Promise<void>} start
- * @property {() => Promise<void>} wipe Kills it, too, if it runs.
+ * @property {() => Promise<void>} wipe Also kills it if it runs.
  * @property {() => { user: number, system: number }} cpu Microseconds since it was started last.
  * @property {() => Promise<Record<string, unknown>>} memory The server's report on its JetStream: streams, bytes, messages.
  */
@@ -140,7 +140,7 @@ export function cpuOf(pid) {
 }
 
 /**
- * Makes a certificate authority and a certificate for 127.0.0.1 that it signed, with openssl, as
+ * Creates a certificate authority and a certificate for 127.0.0.1 signed by it, with openssl, as
  * files in a folder.
  *
  * @param {string} folder

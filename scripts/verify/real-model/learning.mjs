@@ -16,7 +16,7 @@ import { CannotVerify } from "../python.mjs";
 import { freePorts, startServer } from "../servers.mjs";
 
 /**
- * The trainings, each a folder. With --quick all are short, and nothing is demanded.
+ * The trainings, each a folder. With --quick all are short, and no result is required.
  *
  * @type {Readonly<Record<string, { readonly seed: number, readonly minutes: number, readonly sabotage: import("../../../dist/learner/index.js").Sabotage }>>}
  */
@@ -200,7 +200,7 @@ async function report(place, { quick, tasks }) {
   }
   const seeds = Object.keys(differences).filter((name) => name !== "control");
   if (seeds.length === 0 || quick) return 0;
-  // One number a task: the mean of its changes over the seeds, so that a task counts once.
+  // One number per task: the mean of its changes over the seeds, so that a task counts once.
   const pooled = (differences[seeds[0] ?? ""] ?? []).map((_, at) =>
     mean(seeds.map((name) => differences[name]?.[at] ?? 0)),
   );

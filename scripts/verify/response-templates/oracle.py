@@ -1,4 +1,4 @@
-"""Reads answers with transformers' response templates, and with SGLang's copy of them: one JSON request a line in, one answer a line out.
+"""Reads answers with transformers' response templates, and with SGLang's copy of them: reads one JSON request per line, and writes one answer per line.
 
     python oracle.py <folders of the unpacked wheels: transformers, sglang, trl>
 
@@ -19,7 +19,7 @@ logging.disable(logging.CRITICAL)
 
 
 def templates_of(folder):
-    """The dicts named *_template in TRL's module, without importing TRL: assignments that need nothing but each other."""
+    """The dicts named *_template in TRL's module, read without importing TRL: assignments that only depend on each other."""
     known = {"re": re, "_SUPPORTS_PARSE_RESPONSE_TOOLS": True}
     with open(os.path.join(folder, "trl", "chat_template_utils.py")) as file:
         for node in ast.parse(file.read()).body:
@@ -32,7 +32,7 @@ def templates_of(folder):
 
 
 def sglang_parser(folder):
-    """SGLang's package of the same modules, entered without running the server."""
+    """SGLang's package of the same modules, loaded without running the server's code."""
     base = os.path.join(folder, "sglang", "srt", "parser", "chat_parsing")
     package = types.ModuleType("chat_parsing_of_sglang")
     package.__path__ = [base]

@@ -1,6 +1,6 @@
-// Answers that the templates of TRL read, and templates of our own for features that those do not
-// use: every content parser, joined and repeated fields, transforms of each element, literals that
-// are prefixes of one another, ends of the text, required fields.
+// Answers that TRL's templates read, and our own templates for features that TRL's do not use:
+// every content parser, joined and repeated fields, transforms of each element, literals that are
+// prefixes of one another, ends of the text, required fields.
 
 /** Whole answers, by the name of the template in TRL. @type {Readonly<Record<string, readonly string[]>>} */
 export const answers = {

@@ -39,7 +39,7 @@ const shownTexts = `[
 ]`;
 
 /**
- * Texts of the page, its address, its title, its links.
+ * Strings of the page: its text, address, title and links.
  *
  * @param {Page} page @returns {Promise<string[]>}
  */

@@ -123,7 +123,7 @@ class Checks {
     const page = await context.newPage();
     page.on("pageerror", (error) => this.expect(`no error in ${url}`, false, error.message));
     page.on("console", (message) => {
-      // The page shows the reply to a refused request; the browser reports it all the same.
+      // The page shows the reply to a refused request; the browser reports it anyway.
       const isRefusal = message.text().includes("status of 400");
       if (message.type() === "error" && !isRefusal) this.expect(`no message in ${url}`, false, message.text());
     });
@@ -244,7 +244,8 @@ async function fiveQuestions(checks, { run, two, train }) {
 }
 
 /**
- * Polls until it holds: the page's policy forbids the page itself to run text.
+ * Polls until the condition holds: the page's policy does not allow the page itself to evaluate
+ * strings.
  *
  * @param {Page} page @param {string} expression
  */
@@ -354,7 +355,7 @@ async function trainer(checks, { url, overlay, file }) {
 
 /**
  * Follows a run that is being written, until its process is killed: the open page shows new data,
- * requests nothing twice and no other server.
+ * requests nothing twice and contacts no other server.
  *
  * @param {Checks} checks @param {string} url @param {() => Promise<void>} kill
  */
@@ -427,7 +428,7 @@ async function large(checks, { from, folder, serve }) {
  */
 async function hostile(checks, { from, folder, file, serve }) {
   let calls = 0;
-  // A browser reports a blocked request, too: only a socket shows actual requests.
+  // A browser also reports blocked requests: only a socket shows the actual ones.
   const trap = createServer((_, outgoing) => {
     calls++;
     outgoing.end();

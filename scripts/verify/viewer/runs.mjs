@@ -117,7 +117,7 @@ export async function tauRun(folder) {
 }
 
 /**
- * A rollout in a process of its own that has written a few episodes; `kill` ends it at once.
+ * A rollout in a separate process that has written a few episodes; `kill` ends it at once.
  *
  * @param {string} folder
  */

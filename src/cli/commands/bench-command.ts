@@ -166,7 +166,7 @@ function report(steps: readonly TrainerStep[], measured: Measured): string[] {
     ...table,
     "",
     `trainer waited     ${formatPercent(share)} of the time after its first step`,
-    `trained tokens     ${(seconds === 0 ? 0 : tokens / seconds).toFixed(0)} a second`,
+    `trained tokens     ${(seconds === 0 ? 0 : tokens / seconds).toFixed(0)} per second`,
     `dropped groups     ${droppedText.length === 0 ? "none" : droppedText.join(", ")}`,
     `this process       ${realSeconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of CPU, event loop late by ${lagMs.toFixed(0)} ms (p99)`,
     "",

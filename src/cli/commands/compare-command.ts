@@ -115,7 +115,7 @@ function notesOf({ baseline, other, byId, unmatched, passRate, reward }: Compari
     [baselineOnly, `only in ${baseline}`],
     [otherOnly, `only in ${other}`],
     [contentChanged, "with other content under the same id (counted on both sides)"],
-    [ungraded, "without a graded episode in one of both"],
+    [ungraded, "without a graded episode in one of them"],
   ] as const;
   const left = notes.flatMap(([count, text]) => (count > 0 ? [`${formatCount(count)} ${text}`] : []));
   const isApproximate = [passRate, reward].some((difference) => difference?.isExact === false);

@@ -85,8 +85,8 @@ describe("doctor template", () => {
     [["template", "nowhere"], "there is no such folder"],
     [["template", "model"], 'the folder has none (chat_template.jinja, or chat_template in tokenizer_config.json)'], // prettier-ignore
     [["template", "model", "--template", "nowhere.jinja"], "correct --template"],
-    [["template", "model", "--history", "maybe"], "keep-reasoning or branch is needed"],
-    [["template", "model", "--thinking", "maybe"], "on or off is needed"],
+    [["template", "model", "--history", "maybe"], "expected keep-reasoning or branch"],
+    [["template", "model", "--thinking", "maybe"], "expected on or off"],
     [["template", "model", "--jsno"], 'did you mean "--json"'],
   ])("%j is refused with the remedy, and code 2", async (words, message) => {
     const { run } = await withModel(undefined);

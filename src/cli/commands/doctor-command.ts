@@ -34,7 +34,7 @@ export function doctorCommand(run: RunCommand): Command {
       "template: runs small conversations with the tokenizer and the chat template of a model folder or a GGUF file and shows: which renderer and parsers " +
         "are used and why, which messages make the template rewrite what the policy has seen or sampled, how the loop reacts " +
         "to that, and what an answer loses when it is parsed and rendered again. Needs no server and no weights.\n" +
-        "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed, or to a GGUF file: ids, logprobs, stops, " +
+        "engine: runs the contract of engines against a running SGLang or vLLM server, whole and streamed, or a GGUF file: ids, logprobs, stops, " +
         "refusals, cancelled and aborted calls, weight versions, pauses. Samples a few thousand tokens.\n" +
         "environment: runs an environment without a model and shows whether the same calls give the same results, whether episodes " +
         "are isolated, what the same actions earn in every task, how long steps take, and what a simulated user says.",

@@ -69,7 +69,7 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   const apiKey = readKey(context.env, flags.apiKeyEnv ?? null, "--api-key-env");
   if (apiKey === null && !isLoopback(host)) {
     throw new ConfigurationError(
-      `Cannot listen on ${host} without a key: others on the network could use the server and change its weights; give --api-key-env <variable>.`,
+      `Cannot listen on ${host} without a key: others on the network could use the server and change its weights; pass --api-key-env <variable>.`,
     );
   }
   const folder = modelPath(flags.model, cwd);

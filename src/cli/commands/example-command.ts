@@ -61,9 +61,7 @@ async function start(name: string, given: readonly string[], context: CliContext
   const wanted = /^\d$/.test(name) ? `0${name}` : name.replace(/^.*\//, "").replace(/\.[jt]s$/, "");
   const example = names.find((one) => one === wanted || one.startsWith(`${wanted}-`));
   if (example === undefined) {
-    throw new ConfigurationError(
-      `Cannot run example "${name}": there is none of that name; ${remedyFor(wanted, names)}`,
-    );
+    throw new ConfigurationError(`Cannot run example "${name}": it does not exist; ${remedyFor(wanted, names)}`);
   }
   const { stdout, stderr, env, cwd, drain, cancel } = context;
   const child = spawn(process.execPath, ["--import", hooks, join(folder, `${example}.ts`), ...given], {

@@ -37,7 +37,7 @@ export function exportModelCommand(run: RunCommand): Command {
 async function exportModel(model: string, { to, json }: ExportModelFlags, context: CliContext): Promise<number> {
   const { cwd, stdout } = context;
   if (to === undefined) {
-    throw new ConfigurationError(`Cannot export "${model}": no file is named; give --to <file>.`);
+    throw new ConfigurationError(`Cannot export "${model}": no file is named; pass --to <file>.`);
   }
   const path = resolve(cwd, to);
   if ((await stat(path).catch(() => null)) !== null) {
@@ -105,7 +105,7 @@ type ExportFlags = Omit<ExportRunOptions, "runs" | "output"> & {
 function outputOf(output: string | undefined, out: string | undefined): string {
   if (output !== undefined && out !== undefined) throw new ConfigurationError("Cannot use --out with --output: both name the file; give only one."); // prettier-ignore
   const file = output ?? out;
-  if (file === undefined) throw new ConfigurationError("Cannot export: no file is named; give --output <file>.");
+  if (file === undefined) throw new ConfigurationError("Cannot export: no file is named; pass --output <file>.");
   return file;
 }
 
@@ -120,7 +120,7 @@ Examples:
   $ npx trainable-agents export runs/one runs/two --format sft --where 'reward == 1 and problems == 0' --output sft.jsonl
   $ npx trainable-agents export runs/one --format preferences --where 'not (task_id in ("a", "b"))' --output pairs.jsonl`;
 
-const sftNote = `Note: trainers render messages anew and train every token of them, unless the model's chat template marks what the
+const sftNote = `Note: trainers render messages again and train every token of them, unless the model's chat template marks what the
 assistant says ({% generation %}). --format sft-tokens holds the tokens that were sampled, with labels.
 `;
 

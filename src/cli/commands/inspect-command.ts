@@ -129,7 +129,7 @@ async function inspectForeign(
   if (episode !== null) {
     const [found] = rows;
     if (found === undefined) {
-      throw new ConfigurationError(`Cannot find episode "${episode}" in "${folder}": the file has ${formatCount(number)} episodes; give a number from 1 on, or an id of the list.`); // prettier-ignore
+      throw new ConfigurationError(`Cannot find episode "${episode}" in "${folder}": the file has ${formatCount(number)} episodes; use a number from 1, or an id from the list.`); // prettier-ignore
     }
     if (flags.json === true) writeJson(foreignJson(found[1]), { stdout });
     else stdout.write(`${foreignConversation(found[1], { colours, textLength: flags.full === true ? Infinity : 600 }).join("\n")}\n`); // prettier-ignore
@@ -178,7 +178,7 @@ async function listEpisodes(
   const keep = outcome === null ? () => true : Object.hasOwn(listFilters, outcome) ? listFilters[outcome] : undefined;
   if (keep === undefined) {
     throw new ConfigurationError(
-      `Cannot list episodes with outcome "${outcome}": there is none of that name; ${remedyFor(outcome ?? "", Object.keys(listFilters))}`,
+      `Cannot list episodes with outcome "${outcome}": there is no such outcome; ${remedyFor(outcome ?? "", Object.keys(listFilters))}`,
     );
   }
   const shown: EpisodeRow[] = [];
@@ -241,7 +241,7 @@ export async function findEpisode(reader: RunFolder, nameOrNumber: string, folde
   if (episode !== null) return episode;
   const { total } = await reader.page({ count: 1 });
   throw new ConfigurationError(
-    `Cannot find episode "${nameOrNumber}" in "${folder}": the run has ${formatCount(total)} episodes; give a number from 1 on, or an id of the list.`,
+    `Cannot find episode "${nameOrNumber}" in "${folder}": the run has ${formatCount(total)} episodes; use a number from 1, or an id from the list.`,
   );
 }
 
@@ -266,7 +266,7 @@ async function showEpisode(
   const tokenizer = await tokenizerOf(folder, context.cwd, shown.run);
   if (tokenizer === null) {
     context.stderr.write(
-      `Note: the tokenizer of "${visibleLine(folder ?? "")}" is not there any more, so tokens are shown without their text.\n`,
+      `Note: the tokenizer of "${visibleLine(folder ?? "")}" no longer exists, so tokens are shown without their text.\n`,
     );
   }
   for (const line of tokenView(episode, {

@@ -59,7 +59,7 @@ async function prepare(benchmark: string, { from, to, json }: PrepareFlags, cont
     );
   }
   if (to === undefined) {
-    throw new ConfigurationError(`Cannot prepare ${benchmark}: no folder is named; give --to <folder>.`);
+    throw new ConfigurationError(`Cannot prepare ${benchmark}: no folder is named; pass --to <folder>.`);
   }
   const prepareBenchmark = await load();
   const isSaid = sayWhenInterrupted(drain, () => void stderr.write("Interrupted: nothing is kept.\n"));
@@ -216,7 +216,7 @@ function showCommands(folder: string, failing: number, { stdout, program, env }:
       `  ${program} view ${run}`,
       "Let the model learn from its own episodes, in twelve minutes:",
       `  ${train}`,
-      "Roll out a model of yours behind SGLang:",
+      "Roll out your own model behind SGLang:",
       `  ${program} rollout --url http://127.0.0.1:30000 --model <folder of the model> --group-size 8`,
       "",
     ].join("\n"),

@@ -118,14 +118,14 @@ describe("tokens of a conversation file", () => {
 
   const misfits: readonly (readonly [string, string, readonly string[]])[] = [
     ["{", "line 1 is not JSON", []],
-    ["{}", 'the file is not what is needed there; give a list of messages or an object with "messages"', []],
-    ['[{"role": "robot", "content": ""}]', 'messages[0] is not what is needed there; give a "role" of system', []],
+    ["{}", 'the file is not valid; expected a list of messages or an object with "messages"', []],
+    ['[{"role": "robot", "content": ""}]', 'messages[0] is not valid; expected a "role" of system', []],
     ['[{"role": "user", "content": [{"type": "image_url"}]}]', "parts of type text only", []],
-    ['{"messages": [], "tools": [{}]}', "tools[0] is not what is needed there; give an OpenAI entry", []],
+    ['{"messages": [], "tools": [{}]}', "tools[0] is not valid; expected an OpenAI entry", []],
     ['[{"role": "system", "content": "x"}]', "it has no user message", []],
     ['[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"assistant","content":"c"}]', "messages 1 and 2 are both answers", []], // prettier-ignore
     ['[{"role": "user", "content": "hi"}]', "it has 1; correct --line", ["--line", "2"]],
-    ['[{"role": "user", "content": "hi"}]', "a whole number of at least 1 is needed", ["--line", "0"]],
+    ['[{"role": "user", "content": "hi"}]', "expected a whole number of at least 1", ["--line", "0"]],
     ['[{"role": "user", "content": "hi"}]', "there is no such folder", ["--model", "nowhere"]],
     ['[{"role": "user", "content": "hi"}]', "use one of qwen2.5-instruct", ["--renderer", "gpt-9"]],
     ['[{"role": "user", "content": "hi"}]', 'did you mean "--full"', ["--ful"]],
@@ -185,7 +185,7 @@ describe("tokens of a run", () => {
     [["run"], "name an episode, by its number in the list or its id"],
     [["run", "9"], 'Cannot find episode "9" in "run": the run has 1 episodes'],
     [["run", "1", "--history", "branch"], "Cannot use --history with a run"],
-    [["c.json", "1"], "it is no run folder"],
+    [["c.json", "1"], "it is not a run folder"],
   ])("%j is refused with the remedy", async (words, message) => {
     const { run } = await withFile("c.json", JSON.stringify(messages));
     await run("rollout", "--tasks", "0", "--out", "run", "--quiet");

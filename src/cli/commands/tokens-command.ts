@@ -94,7 +94,7 @@ async function showTokens(request: Request, context: CliContext): Promise<number
 async function storyOfFile({ conversation, episode, flags }: Request, { cwd }: CliContext): Promise<TokenStory> {
   if (episode !== null) {
     throw new ConfigurationError(
-      `Cannot show episode "${episode}" of "${conversation}": it is no run folder; leave the episode out, or name the folder of a run.`,
+      `Cannot show episode "${episode}" of "${conversation}": it is not a run folder; remove the episode, or name the folder of a run.`,
     );
   }
   const line = readFlag(ownSettings.line, flags.line);
@@ -138,7 +138,7 @@ async function storyOfRun({ conversation, episode, flags }: Request, { cwd, stde
     (name) => flags[name] !== undefined,
   );
   if (unused !== undefined) {
-    throw new ConfigurationError(`Cannot use --${keyOf(unused)} with a run: its tokens are shown as they were recorded; leave it out.`); // prettier-ignore
+    throw new ConfigurationError(`Cannot use --${keyOf(unused)} with a run: its tokens are shown as they were recorded; remove it.`); // prettier-ignore
   }
   const reader = openRunFolder(resolve(cwd, conversation), {
     onTornLine: () => void stderr.write("Note: the last line of the run was cut off and is left out.\n"),

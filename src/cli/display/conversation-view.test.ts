@@ -21,7 +21,7 @@ const environment = defineEnvironment({
   grade: () => 1,
 });
 
-/** An episode in which the agent writes these actions, one a turn, as lines. */
+/** An episode in which the agent writes these actions, one per turn, as lines. */
 async function viewOf(actions: readonly Partial<ParsedAction>[], strategy: AgentStrategy): Promise<string[]> {
   const usage = { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: null };
   const left = [...actions];

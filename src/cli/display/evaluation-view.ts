@@ -91,7 +91,7 @@ function summaryView(evaluation: Evaluation, view: View): string[] {
     "",
     ...taskTable(evaluation, view),
     ...countsTable("tool errors", evaluation.toolErrors, view),
-    ...countsTable("why failures are attributed as they are", evaluation.faultRules, view),
+    ...countsTable("reasons for the attribution of failures", evaluation.faultRules, view),
   ];
 }
 
@@ -188,7 +188,7 @@ function upstreamView(evaluation: Evaluation, scores: readonly EpisodeScore[], c
     { length: trials },
     (_, at) => `k=${at + 1} ${passHatK(tallies, at + 1)?.toFixed(3) ?? "–"}`,
   );
-  return [`  ${colours.dim("pass^k with missing trials counted as failed, as upstream does")}  ${rates.join(", ")}`];
+  return [`  ${colours.dim("pass^k with missing trials counted as failures, as in upstream")}  ${rates.join(", ")}`];
 }
 
 /** States whether the environment gives the recorded rewards. */

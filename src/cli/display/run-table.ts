@@ -40,7 +40,7 @@ export function elapsedText({ elapsedMs }: RunTotals): string {
   return `${formatDuration(elapsedMs)}${hasSeconds ? "" : ` ${Math.floor(elapsedMs / 1000) % 60} s`}`;
 }
 
-/** Turns and tokens a second; tokens of unfinished turns count where the engine says them. */
+/** Turns and tokens per second; tokens of unfinished turns count if the engine reports them. */
 export function speedText(totals: RunTotals, activity: EngineActivity | null, separator: string): string {
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const live = activity === null ? 0 : activity.sampledTokens / (Math.max(totals.elapsedMs, 1) / 1000);
@@ -61,7 +61,7 @@ export function activityText(activity: EngineActivity | null): string | null {
   return `${computed}, newest turn ${state}`;
 }
 
-/** The time that is left if it goes on like this; `null` before an episode of this process has ended. */
+/** The remaining time at the current rate; `null` before an episode of this process has ended. */
 export function remainingText(totals: RunTotals): string | null {
   const { episodesFinished, episodesPlanned, recordedEpisodes, elapsedMs, groupsKept, groupsTarget } = totals;
   if (groupsTarget === null && episodesFinished >= episodesPlanned) return null;
@@ -110,7 +110,7 @@ export function runNotes(totals: RunTotals): string[] {
     const more = ungraded.length > shownTasks ? `, and ${formatCount(ungraded.length - shownTasks)} more` : "";
     notes.push(
       `Warning: ${plural(ungraded.length, "task")} ${ungraded.length === 1 ? "was" : "were"} never graded: ${named.join(", ")}${more}; ` +
-        "leave them out with --tasks, or mend what fails in them.",
+        "leave them out with --tasks, or fix what fails in them.",
     );
   }
   for (const [name, message] of Object.entries(firstFailures)) {
@@ -153,10 +153,10 @@ export function runTable(totals: RunTotals, colours: Colours, columns = 80): str
       : [["ended as", mostFrequent(totals.endings)] satisfies [string, string]]),
     ["pass rate", `${passText(totals)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`],
     ["mean reward", totals.meanReward === null || !hasBegun(totals) ? "–" : totals.meanReward.toFixed(3)],
-    ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turnsPerSecond)} a second`],
+    ["turns", `${formatCount(turns)}, ${perEpisode(turns)} per episode, ${formatNumber(turnsPerSecond)} per second`],
     [
       "sampled tokens",
-      `${formatCount(sampledTokens)}, ${perEpisode(sampledTokens)} an episode, ${formatNumber(sampledTokensPerSecond)} a second`,
+      `${formatCount(sampledTokens)}, ${perEpisode(sampledTokens)} per episode, ${formatNumber(sampledTokensPerSecond)} per second`,
     ],
     ["samples", `${formatCount(totals.samples)} with ${formatCount(totals.trainedTokens)} trained tokens`],
     ["dropped tokens", mostFrequent(totals.droppedTokens)],
@@ -194,7 +194,7 @@ function groupsText(totals: RunTotals): string {
       : `${formatCount(groupsFinished)} of ${formatCount(groupsPlanned)} whole`;
   const run = groupsTarget === null ? whole : `${formatCount(groupsFinished)} run`;
   const parts = [`${run}, ${formatCount(groupsWithoutSignal)} of them with equal rewards`];
-  if (groupsTarget !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsTarget)} wanted`);
+  if (groupsTarget !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsTarget)} requested`);
   else if (groupsKept < groupsFinished) parts.push(`kept ${formatCount(groupsKept)}`);
   const dropped = groupsFinished - groupsKept;
   if (dropped > 0) parts.push(`dropped ${formatCount(dropped)} (${mostFrequent(groupsDropped)})`);

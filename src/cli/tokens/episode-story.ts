@@ -102,7 +102,7 @@ export function episodeStory(episode: Episode, { tokenizer, renderer }: EpisodeS
   const { samples, dropped } = episodeSamples(episode);
   const notes = dropped.map(({ turn, count, reason }) => `turn ${turn}: ${count} sampled tokens are in no sample (${reason})`); // prettier-ignore
   if (episode.historyPolicy === "no-tokens") notes.push("The agent was a model behind an API: there are no tokens.");
-  if (tokenizer === null) notes.push("The tokenizer of the run is not there any more: tokens have no text.");
+  if (tokenizer === null) notes.push("The tokenizer of the run no longer exists: tokens have no text.");
   const shown = samples.length > 0 ? samples : untrainedSamples(episode);
   return {
     renderer,

@@ -139,7 +139,7 @@ class Player {
       return written;
     }
     throw new ConfigurationError(
-      `Cannot render message ${place}: the template does not write its parts after the prompt; give the answer as the model ` +
+      `Cannot render message ${place}: the template does not write its parts after the prompt; write the answer as the model ` +
         'would sample it, all of it in "content".',
     );
   }

@@ -139,6 +139,6 @@ function argumentsOf(body: JsonObject): string {
 }
 
 function misfit({ file, path }: Place, expected: string, cause?: unknown): ConfigurationError {
-  const message = `Cannot read the conversation in "${file}": ${path} is not what is needed there; give ${expected}.`;
+  const message = `Cannot read the conversation in "${file}": ${path} is not valid; expected ${expected}.`;
   return new ConfigurationError(message, cause === undefined ? undefined : { cause });
 }

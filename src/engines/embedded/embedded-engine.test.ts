@@ -104,7 +104,7 @@ describe("createEmbeddedEngine()", () => {
     await single.close();
   });
 
-  test("weights that are no numbers are refused, and the ones before go on", async () => {
+  test("weights that are not numbers are refused, and the ones before go on", async () => {
     const own = make();
     const { sampledTokens, logprobs } = await own.sample(request(testPrompt(9, 1)));
     const diverged = testWeights(3);

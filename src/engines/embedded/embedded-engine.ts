@@ -145,7 +145,7 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
 
   async updateWeights(weights: Float32Array, version: string | null): Promise<void> {
     if (weights.length !== this.#parameterCount) {
-      throw new RangeError(`Cannot take the weights: there are ${weights.length}, expected ${this.#parameterCount}.`);
+      throw new RangeError(`Cannot load the weights: there are ${weights.length}, expected ${this.#parameterCount}.`);
     }
     refuseNotFinite(weights);
     await this.#attributed(this.#threads.updateWeights(weights, version));
@@ -177,7 +177,7 @@ function refuseNotFinite(weights: Float32Array): void {
   const place = firstNotFinite(weights);
   if (place < 0) return;
   throw new RangeError(
-    `Cannot take the weights: number ${place} is ${weights[place]}, expected finite numbers; the training diverged: continue from an earlier checkpoint.`,
+    `Cannot load the weights: number ${place} is ${weights[place]}, expected finite numbers; the training diverged: continue from an earlier checkpoint.`,
   );
 }
 

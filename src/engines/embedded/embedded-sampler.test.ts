@@ -148,7 +148,7 @@ test("new weights in the middle of a request: the reply names which weights samp
   await rm(folder, { recursive: true });
 });
 
-test("diverged weights are refused by the server, and so is a reply whose logits are no numbers", async () => {
+test("diverged weights are refused by the server, and so is a reply whose logits are not numbers", async () => {
   const folder = await mkdtemp(join(tmpdir(), "embedded-"));
   const weights = testWeights(8);
   weights[3] = Infinity;

@@ -77,7 +77,7 @@ type Guardable = Engine & Partial<EngineLoadSource> & { readonly address?: strin
  * const engine = createGuardedEngine([createSglangEngine({ url: "http://a:30000" }), createSglangEngine({ url: "http://b:30000" })]);
  */
 export function createGuardedEngine(engines: readonly Guardable[], options: GuardedEngineOptions = {}): GuardedEngine {
-  if (engines.length === 0) throw new ConfigurationError("Cannot guard an engine: there is none; give at least one.");
+  if (engines.length === 0) throw new ConfigurationError("Cannot guard an engine: there is none; pass at least one.");
   const { failures = 5, openMs = 1000, maxOpenMs = 30_000, maxWaitMs = 300_000, clock = systemClock } = options;
   checkGuardedOptions({ failures, openMs, maxOpenMs, maxWaitMs });
   return new Guarded(engines, { failures, openMs, maxOpenMs, maxWaitMs, clock, onChange: options.onChange ?? null });

@@ -17,7 +17,7 @@ export class ActivityCounter {
   /** Calls in flight, the one that advanced last at the end. */
   readonly #calls = new Set<Call>();
 
-  /** A call begins that has to compute so many prompt tokens. */
+  /** A call begins; `tokens` is the number of prompt tokens that it has to compute. */
   begin(ofPromptTokens: number): CallProgress {
     const call: Call = { promptTokens: 0, ofPromptTokens, sampledTokens: 0 };
     const advance = (): void => {

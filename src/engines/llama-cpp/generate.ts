@@ -1,5 +1,5 @@
-// One generation on one sequence: the prompt goes into the cache, then token after token is chosen
-// here. The library could choose too, but it reports the probability after truncation.
+// One generation on one sequence: the prompt goes into the cache, then tokens are chosen here one
+// at a time. The library could choose too, but it reports the probability after truncation.
 
 import { createRandom } from "../../lib/random.ts";
 import { endingOf, type Generated, type GenerateOptions, type GenerationParams } from "../token-sampling.ts";

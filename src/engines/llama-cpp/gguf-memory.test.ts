@@ -45,7 +45,7 @@ describe("planMemory()", () => {
       'Cannot open "nano.gguf": it does not fit into memory: its weights take 1 MB, rows of logits 4 MB, and each sequence of 2048 tokens',
     );
     expect(() => plan({ freeBytes: freeBytes - 3 * 2048 * perToken })).toThrow(
-      "give --max-context-tokens 1024 or less",
+      "pass --max-context-tokens 1024 or less",
     );
     expect(() => plan({ freeBytes: 0 })).toThrow("use a smaller file, or free memory.");
   });

@@ -44,7 +44,7 @@ export function planMemory(request: MemoryRequest): MemoryPlan {
     `${context} tokens ${megabytes(context * shape.bytesPerToken)}; ${megabytes(Math.max(0, freeBytes))} are free`;
   if (fitting < 1) {
     const most = Math.floor(left / shape.bytesPerToken);
-    const remedy = most >= 512 ? `give --max-context-tokens ${most} or less, or use a smaller file` : "use a smaller file, or free memory"; // prettier-ignore
+    const remedy = most >= 512 ? `pass --max-context-tokens ${most} or less, or use a smaller file` : "use a smaller file, or free memory"; // prettier-ignore
     throw new ConfigurationError(`Cannot open "${path}": it does not fit into memory: ${needs}; ${remedy}.`);
   }
   if (fitting >= sequences) return { sequences, notice: null };

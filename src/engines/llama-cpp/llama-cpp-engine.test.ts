@@ -90,7 +90,7 @@ describe("createLlamaCppEngine()", () => {
 
   test.each<[string, Partial<LlamaCppEngineOptions>, string]>([
     ["a file that is not there", { modelPath: "nowhere.gguf" }, "there is no such file"],
-    ["a folder", { modelPath: import.meta.dirname }, "it is no file"],
+    ["a folder", { modelPath: import.meta.dirname }, "it is not a file"],
     ["no sequences", { sequences: 0 }, "sequences is 0, expected an integer from 1 to 256"],
     ["a context of one", { contextTokens: 1 }, "contextTokens is 1"],
     ["half a thread", { threads: 0.5 }, "threads is 0.5"],
@@ -114,7 +114,7 @@ describe("createLlamaCppEngine()", () => {
     fake.loadFault = new Error("Invalid GGUF magic.");
     await expect(open({}, fake)).rejects.toMatchObject({
       name: "ConfigurationError",
-      message: expect.stringContaining("with llama.cpp: Invalid GGUF magic; give a GGUF file") as string,
+      message: expect.stringContaining("with llama.cpp: Invalid GGUF magic; use a GGUF file") as string,
     });
     expect(fake.disposed).toEqual(["llama"]);
   });

@@ -142,7 +142,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
     if (error instanceof ConfigurationError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigurationError(
-      `Cannot load "${modelPath}" with llama.cpp: ${reason.replace(/\.$/, "")}; give a GGUF file that this version reads, and a context that fits into memory.`,
+      `Cannot load "${modelPath}" with llama.cpp: ${reason.replace(/\.$/, "")}; use a GGUF file that this version can read, and a context that fits into memory.`,
       { cause: error },
     );
   }
@@ -233,7 +233,7 @@ async function checkFile(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);
   if (found?.isFile() === true) return;
   throw new ConfigurationError(
-    `Cannot load "${path}" with llama.cpp: ${found === null ? "there is no such file" : "it is no file"}; give the path of a GGUF file.`,
+    `Cannot load "${path}" with llama.cpp: ${found === null ? "there is no such file" : "it is not a file"}; pass the path of a GGUF file.`,
   );
 }
 

@@ -34,7 +34,7 @@ export interface LlamaSequence {
    */
   controlledEvaluate(input: readonly LlamaInput[]): Promise<readonly LlamaRow[]>;
   /**
-   * Replaces the cache by the first tokens of another sequence's; resolves with false if that
+   * Replaces the cache with the first tokens of another sequence's; resolves with false if that
    * failed, and the cache must be cleared. Not a documented method; absent from some versions.
    */
   _copyStateFromOtherSequence?(other: LlamaSequence, tokens: number): Promise<boolean>;

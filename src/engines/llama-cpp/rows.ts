@@ -57,7 +57,7 @@ type Head = {
 export class Rows {
   readonly #vocabularySize: number;
   readonly #native: NativeContext | null;
-  /** Reads of rows that are about to be computed, by the list that the library hands through. */
+  /** Reads of rows that are about to be computed, by the list that the library passes through. */
   readonly #reads = new WeakMap<object, (row: Row) => Promise<void>>();
   /** True once a head was found equal to its whole row; false if it was not. */
   #isProven: boolean | null = null;
@@ -76,7 +76,7 @@ export class Rows {
       return this.#fromWhole(rows.at(-1)?.next.logits ?? [], choice);
     }
     let chosen: ChosenToken | null = null;
-    // The library hands the list of tokens through unchanged: it names the call.
+    // The library passes the list of tokens through unchanged, so it identifies the call.
     const key = [0];
     this.#reads.set(key, async (row) => {
       chosen = await this.#choose(row, choice);
@@ -86,7 +86,7 @@ export class Rows {
     return chosen;
   }
 
-  /** Lets rows be read by us where a call is ours. `null` if the context is not as expected. */
+  /** Lets our code read the rows of our own calls. `null` if the context is not as expected. */
   #intercept(native: NativeContext | undefined): NativeContext | null {
     if (typeof native?.sampleToken !== "function") return null;
     const original = native.sampleToken.bind(native);

@@ -1,5 +1,5 @@
 // An engine that follows a script: for tests, docs, and loops that need no model. It is not a mock:
-// it keeps the whole contract, operations and faults included, and both a call without a step and
+// it fulfils the whole contract, operations and faults included, and both a call without a step and
 // an unused step are errors.
 
 import {
@@ -314,7 +314,7 @@ function toIds(tokens: ScriptedTokens, tokenizer: Tokenizer | null): Uint32Array
   if (typeof tokens !== "string") return Uint32Array.from(tokens);
   if (tokenizer !== null) return tokenizer.encode(tokens);
   throw new ConfigurationError(
-    `Cannot encode ${JSON.stringify(tokens.slice(0, 40))}: the scripted engine has no tokenizer; give it one, or script token ids.`,
+    `Cannot encode ${JSON.stringify(tokens.slice(0, 40))}: the scripted engine has no tokenizer; pass one, or script token ids.`,
   );
 }
 

@@ -85,7 +85,8 @@ export function readGenerateReply(parsed: ParsedReply, expected: ExpectedReply, 
 export function readRoutedExperts({ value }: ParsedReply, context: FailureContext): Uint8Array | null {
   const text = asFields(asFields(value)?.["meta_info"])?.["routed_experts"] ?? null;
   if (text === null) return null;
-  if (typeof text !== "string") throw badReply(context, "meta_info.routed_experts is no text", { retryable: false });
+  if (typeof text !== "string")
+    throw badReply(context, "meta_info.routed_experts is not a string", { retryable: false });
   const bytes = Buffer.from(text, "base64");
   // Buffer skips characters that are not base64.
   if (bytes.toString("base64") !== text) {

@@ -119,7 +119,7 @@ describe("createSglangEngine({ stream: true })", () => {
     ["loses ids", [frame([5], 1), frame([9], 3, { finish: stop })], "does not continue"],
     ["counts nothing", [frame([5], undefined, { finish: stop })], "does not continue"],
     [
-      "sends ids that are no list",
+      "sends ids that are not a list",
       [{ output_ids: 5, meta_info: { completion_tokens: 1 } }],
       "output_ids of frame 0 is not a list",
     ],

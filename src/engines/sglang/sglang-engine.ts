@@ -259,7 +259,7 @@ class Sglang extends SglangControl implements SglangEngine {
  */
 const leastRefreshMs = 1000;
 
-/** The limit that the reply must keep, from either place where it can be set. */
+/** The token limit that the reply must respect, from either place where it can be set. */
 function maxNewTokensOf(fields: GenerateFields): number | null {
   const most = fields.sampling_params["max_new_tokens"];
   return typeof most === "number" ? most : null;

@@ -85,8 +85,8 @@ function shared(request: SampleRequest, { model, stream }: BodyOptions): BodyFie
 }
 
 /**
- * The limit that the reply must keep, from either place where it can be set; `null` if there is
- * none.
+ * The token limit that the reply must respect, from either place where it can be set; `null` if
+ * there is none.
  */
 export function maxTokensOf(request: SampleRequest): number | null {
   const most =

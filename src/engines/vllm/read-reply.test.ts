@@ -132,12 +132,12 @@ describe("readReply()", () => {
     ["an unknown finish reason", generated({ finish_reason: "tired" }), '"tired" is unknown'],
     ["a finish reason of another type", generated({ finish_reason: { type: "stop" } }), "is unknown"],
     ["ids without logprobs", generated({ logprobs: null }), "logprobs are missing"],
-    ["logprobs that are no object", generated({ logprobs: [] }), "logprobs is not an object"],
+    ["logprobs that are not an object", generated({ logprobs: [] }), "logprobs is not an object"],
     ["logprobs without lists", generated({ logprobs: {} }), "no lists"],
     ["lists of two lengths", completed({ logprobs: { tokens: ["a"], token_logprobs: [-1, -1] } }), "1 tokens and 2"],
     ["a content that is not a list", generated({ logprobs: { content: "x" } }), "is not a list"],
     ["an entry that is not an object", generated({ logprobs: { content: [1, 2] } }), "token 0 is undefined"],
-    ["ids that are no list", generated({ token_ids: "5,9" }), "token_ids is not a list"],
+    ["ids that are not a list", generated({ token_ids: "5,9" }), "token_ids is not a list"],
     ["an id below zero", generated({ token_ids: [5, -1] }), "token_ids[1] is not a token id"],
     ["an id with a fraction", generated({ token_ids: [5.5, 9] }), "token_ids[0] is not a token id"],
     ["an id of 2^32", generated({ token_ids: [5, 2 ** 32] }), "token_ids[1] is not a token id"],
@@ -149,7 +149,7 @@ describe("readReply()", () => {
     ["another count", generated({}, { usage: { completion_tokens: 3 } }), "completion_tokens is 3, but it has 2"],
     ["a stop at another token", completed({ stop_reason: 5 }), "stopped at token 5, but its last token is 9"],
     ["a stop without a token", generated({ token_ids: [], logprobs: null }), "stopped without a token"],
-    ["a weight version that is none", generated({}, { weight_version: {} }), "weight_version is no text"],
+    ["a weight version that is none", generated({}, { weight_version: {} }), "weight_version is not a string"],
   ])("refuses %s, and another try may do better", (_name, value, words) => {
     const { code, retryable, message } = verdict(() => read(value));
     expect([code, retryable]).toEqual(["bad-reply", true]);

@@ -77,7 +77,7 @@ export type VllmEngineOptions = ServerEngineOptions & {
 };
 
 const refused = (state: string): ConfigurationError =>
-  new ConfigurationError(`Cannot make an engine for vLLM: ${state}.`);
+  new ConfigurationError(`Cannot create an engine for vLLM: ${state}.`);
 
 /** Throws a `ConfigurationError` for invalid values from plain JavaScript or a configuration file. */
 function checkChoices(options: VllmEngineOptions): void {

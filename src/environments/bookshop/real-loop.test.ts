@@ -16,7 +16,7 @@ const tokenizer = createReadableTokenizer();
 const environment = bookshopSource();
 
 function engineOf(noise: number): Engine {
-  // The type that the protocol front accepts, too.
+  // The protocol front also accepts this type.
   const sampler: Pick<Sampler, "sample"> = createExpertSampler({ tokenizer, noise, seed: 1 });
   const unused: SamplerOptions = { signal: new AbortController().signal, onTokens: () => "continue" };
   const params = {

@@ -19,7 +19,7 @@ export function requireData(env: string, data: string | null): string {
   const [benchmark] = env.split("/");
   if (data === null) {
     throw new ConfigurationError(
-      `Cannot open "${env}": its tasks and tables are not part of this package; give --data <folder>, a ` +
+      `Cannot open "${env}": its tasks and tables are not part of this package; pass --data <folder>, a ` +
         `checkout of upstream's repository, or to a folder made with "npx trainable-agents prepare ${benchmark} --to <folder>".`,
     );
   }

@@ -186,7 +186,7 @@ export async function readCheckoutFileIfAny(folder: string, path: string, remedy
       throw refuse("it is a link that leads out of the checkout");
     }
     const stats = await stat(file);
-    if (!stats.isFile()) throw refuse("it is no file");
+    if (!stats.isFile()) throw refuse("it is not a file");
     if (stats.size > maxBytes) throw refuse(`it has ${stats.size} bytes, ${maxBytes} is the most`);
     bytes = await readFile(file);
   } catch (error) {

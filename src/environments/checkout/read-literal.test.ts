@@ -50,7 +50,7 @@ const refused: readonly (readonly [string, string])[] = [
   [`"a" * 1000000000`, "not text"],
   [`"a" % 1`, "not text"],
   [`{1: 2}`, "a key is not text"],
-  [`{**y}`, "something else than keys"],
+  [`{**y}`, "something other than keys"],
   [`[*y]`, "not a literal"],
   [`5j`, "complex"],
   [`007`, "starts with a zero"],
@@ -102,7 +102,7 @@ describe("findBinding()", () => {
 
   it.each([
     ["x = 1\nx = 2\n", 'line 2: "x" is defined a second time'],
-    ["from a import x\n", 'line 1: "x" is no assignment'],
+    ["from a import x\n", 'line 1: "x" is not an assignment'],
     ["y = 1\n", 'there is no assignment "x"'],
     ["x: int\n", 'there is no assignment "x"'],
     ["x = 1\n\nx += 1\n", "line 3: a statement could change"],

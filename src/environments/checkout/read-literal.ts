@@ -69,7 +69,7 @@ function readDictionary(source: PythonSource, node: SyntaxNode, depth: number): 
   for (let index = 0; index < tokens.length; index += 3) {
     const [key, colon, value] = tokens.slice(index, index + 3);
     if (key === undefined || colon?.name !== ":" || value === undefined) {
-      throw problemAt(source, key ?? node, "a dictionary holds something else than keys with values");
+      throw problemAt(source, key ?? node, "a dictionary holds something other than keys with values");
     }
     const name = readLiteral(source, key, depth + 1);
     if (typeof name !== "string") throw problemAt(source, key, `a key is not text (${quote(source, key)})`);

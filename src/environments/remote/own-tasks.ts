@@ -12,7 +12,7 @@ import { remoteFault, type RemoteService } from "./remote-service.ts";
 /** Maximum number of tasks fetched per split. */
 const mostTasks = 2000;
 const pageSize = 100;
-const where = "what a server of ours says";
+const where = "what our own server sends";
 
 export type OwnTasks = Pick<
   RemoteService,

@@ -14,7 +14,7 @@ export function parseMessage(text: string, what: string): JsonValue {
   try {
     return parseJson(text);
   } catch (error) {
-    throw remoteFault("remote-invalid", `Cannot read ${what}: it is no JSON (${messageOf(error)}).`, { cause: error });
+    throw remoteFault("remote-invalid", `Cannot read ${what}: it is not JSON (${messageOf(error)}).`, { cause: error });
   }
 }
 
@@ -49,7 +49,7 @@ export const asCount: FieldType<number> = {
   name: "whole number",
   read: (value) => (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined),
 };
-/** Rewards include `True`, which Python servers send, too. */
+/** A reward may also be `True`, which some Python servers send. */
 export const asReward: FieldType<number | null> = {
   name: "finite reward",
   read: (value) => {
@@ -69,7 +69,7 @@ export function orNull<T>(type: FieldType<T>): FieldType<T | null> {
  * schema, the tool takes no arguments.
  */
 export function readListedTool(value: JsonValue, what: string): Tool {
-  if (!(value instanceof Map)) throw remoteFault("remote-invalid", `Cannot read ${what}: a tool is no object.`);
+  if (!(value instanceof Map)) throw remoteFault("remote-invalid", `Cannot read ${what}: a tool is not an object.`);
   const schema = value.get("input_schema") ?? value.get("inputSchema") ?? null;
   return toolOf({
     name: fieldOf(value, "name", asText, what),

@@ -36,7 +36,7 @@ export interface RemoteService {
   readonly unknownTools: NonNullable<EnvironmentSource["unknownTools"]>;
   /**
    * Maximum number of concurrent sessions; further openings wait. `null` if the service does not
-   * say: an opening beyond its limit is refused with "remote-capacity", and waits, too.
+   * say: an opening beyond its limit is refused with "remote-capacity", and then waits as well.
    */
   readonly capacity: number | null;
   /**
@@ -181,7 +181,7 @@ export class StepRewards {
     if (this.#steps > 0 && this.#rewarded === 0 && !isRewarding && unrewarded === "fault") {
       throw remoteFault(
         "remote-unrewarded",
-        `Cannot grade the episode: reward absent in all ${this.#steps} steps, and in every episode before it; make the world reward its steps, or write ?unrewarded=zero behind its address where no reward means 0.`,
+        `Cannot grade the episode: reward absent in all ${this.#steps} steps, and in every episode before it; let the world reward its steps, or add ?unrewarded=zero to its address if no reward means 0.`,
       );
     }
     return {

@@ -334,7 +334,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         addToHistory(edited, paid, "append");
       },
     }),
-    /** Replaces the passengers by the same number of others. */
+    /** Replaces the passengers with the same number of other passengers. */
     reservationTool({
       name: "update_reservation_passengers",
       parameters: ["passengers"],

@@ -45,7 +45,7 @@ function readDomainData(domain: TauDomain, place: string, contents: ReadonlyMap<
   const textOf = (name: string): string => contents.get(name) ?? "";
   const refuse = (name: string, problem: string): never => {
     throw new ConfigurationError(
-      `Cannot use "${join(place, name)}" for tau-bench ${domain.name}: ${problem}; restore the file as upstream has it.`,
+      `Cannot use "${join(place, name)}" for tau-bench ${domain.name}: ${problem}; restore the upstream file.`,
     );
   };
   const read = (part: string, shape: Shape, name = `${part}.json`): JsonValue => {
@@ -176,7 +176,7 @@ function parseFile(file: string, text: string): JsonValue {
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     throw new ConfigurationError(
-      `Cannot read "${file}": it is not JSON (${error.pythonMessage}); restore the file as upstream has it.`,
+      `Cannot read "${file}": it is not JSON (${error.pythonMessage}); restore the upstream file.`,
       { cause: error },
     );
   }

@@ -11,7 +11,7 @@ import { World } from "./world.ts";
 
 /**
  * The expected end state of a task: its gold actions run on fresh data, once per process and task.
- * Failing calls in gold lists fail here, too; calls that end an episode are skipped, as in the
+ * Failing calls in gold lists also fail here; calls that end an episode are skipped, as in the
  * reference.
  */
 type Gold = {

@@ -35,7 +35,7 @@ export async function loadTauBench({ domain: name, folder }: TauBenchOptions): P
   const domain = Object.values(domains).find((candidate) => candidate.name === name);
   if (domain !== undefined) return loadPreparedFolder(domain, folder);
   throw new ConfigurationError(
-    `Cannot open tau-bench domain "${name}": there is none of that name; ${remedyFor(name, tauBenchDomains)}`,
+    `Cannot open tau-bench domain "${name}": it does not exist; ${remedyFor(name, tauBenchDomains)}`,
   );
 }
 
@@ -63,7 +63,7 @@ export async function tauBenchSource(options: TauBenchOptions): Promise<LocalEnv
 function open(data: DomainData, environment: string, task: Task): Environment {
   const found = data.tasks.get(task.split)?.[task.index];
   if (task.environment !== environment || found === undefined) {
-    throw new ConfigurationError(`Cannot open task "${task.id}": it is not of environment "${environment}".`);
+    throw new ConfigurationError(`Cannot open task "${task.id}": it is not a task of environment "${environment}".`);
   }
   if (found.task.contentHash !== task.contentHash) {
     throw new ConfigurationError(

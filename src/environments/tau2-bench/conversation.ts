@@ -109,7 +109,7 @@ export class Conversation {
    */
   say(message: SpokenMessage): ConversationState {
     const state = this.#state;
-    if (state.type === "over") throw new Error("Cannot go on with a conversation that is over.");
+    if (state.type === "over") throw new Error("Cannot continue with a conversation that is over.");
     if (message.role !== state.speaker) throw new Error(`Cannot take a message: it is not the ${message.role}'s turn.`);
     if (!hasText(message) && message.toolCalls === null) {
       const name = message.role === "user" ? "UserMessage" : "AssistantMessage";
@@ -132,8 +132,8 @@ export class Conversation {
   }
 
   /**
-   * Gives the user's turn to the agent, for episodes in which no one plays the user. The reference
-   * has no such rule.
+   * Gives the user's turn to the agent, for episodes without anyone in the role of the user. The
+   * reference has no such rule.
    */
   skipUser(): void {
     const state = this.#state;

@@ -156,7 +156,7 @@ function readTable(name: string, spec: TableSpec, value: JsonValue | undefined):
     for (const [id, record] of value) table.set(id, model.read(record, `${name}.${id}`));
     return table;
   }
-  if (!Array.isArray(value)) throw invalid(name, "it is no list");
+  if (!Array.isArray(value)) throw invalid(name, "it is not a list");
   for (const [index, item] of value.entries()) {
     const record = model.read(item, `${name}.${index}`);
     const id = record.get(spec.key);

@@ -106,7 +106,7 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
   const withTools = await guidelines("simulation_guidelines_tools");
   const splitsFile = below("split_tasks.json");
   const splits = parseFile(fileOf(splitsFile), await text(splitsFile));
-  if (!(splits instanceof Map)) throw broken(fileOf(splitsFile), "it is no object of splits");
+  if (!(splits instanceof Map)) throw broken(fileOf(splitsFile), "it is not an object of splits");
   const prompts = await folder.read(promptsFile);
   return {
     domain,
@@ -130,7 +130,7 @@ function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): Domai
     const ids = splits.get(split);
     if (!Array.isArray(ids)) {
       throw new ConfigurationError(
-        `Cannot find split "${split}" of tau2-bench/${domain.name}: there is none of that name; ${remedyFor(split, [...splits.keys()])}`,
+        `Cannot find split "${split}" of tau2-bench/${domain.name}: it does not exist; ${remedyFor(split, [...splits.keys()])}`,
       );
     }
     const known = new Set(ids);
@@ -183,7 +183,8 @@ function readDatabase(spec: DatabaseSpec, file: string, content: string): Shared
 
 function readTools(file: string, content: string): Tool[] {
   const list = parseFile(file, content);
-  if (!Array.isArray(list) || !list.every((item) => item instanceof Map)) throw broken(file, "it is no list of tools");
+  if (!Array.isArray(list) || !list.every((item) => item instanceof Map))
+    throw broken(file, "it is not a list of tools");
   try {
     return list.map(toolFromDefinition);
   } catch (error) {
@@ -217,7 +218,7 @@ function parseFile(file: string, content: string): JsonValue {
 
 function broken(file: string, problem: string): ConfigurationError {
   return new ConfigurationError(
-    `Cannot use "${file}" for tau2-bench: ${problem.replace(/\.$/, "")}; restore the file as upstream has it.`,
+    `Cannot use "${file}" for tau2-bench: ${problem.replace(/\.$/, "")}; restore the upstream file.`,
   );
 }
 

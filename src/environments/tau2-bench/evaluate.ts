@@ -233,8 +233,8 @@ function evaluateActions(
 type Called = Pick<ReferenceAction, "name" | "arguments">;
 
 /**
- * If the action names no arguments to compare, the call's own are compared: a call that omits some
- * matches, one with others does not.
+ * If the action names no arguments to compare, those of the call are compared: a call that omits
+ * arguments matches, a call with additional ones does not.
  */
 function isSameAction(action: ReferenceAction, call: Called): boolean {
   if (action.name !== call.name) return false;
@@ -323,13 +323,13 @@ const truths = new Map<unknown, boolean>([
  */
 export function readVerdicts(answer: string): readonly Verdict[] {
   const value = answeredJson(answer, ["reasoning"]);
-  if (!isRecord(value)) throw new Error("the answer is no JSON object");
+  if (!isRecord(value)) throw new Error("the answer is not a JSON object");
   const { results = [] } = value;
-  if (!Array.isArray(results)) throw new Error('"results" is no list');
+  if (!Array.isArray(results)) throw new Error('"results" is not a list');
   const known = new Map<string, boolean>();
   return results.map((result: unknown, at) => {
     const place = `results[${at}]`;
-    if (!isRecord(result)) throw new Error(`${place} is no object`);
+    if (!isRecord(result)) throw new Error(`${place} is not an object`);
     const { expectedOutcome: assertion, reasoning: reason, metExpectation: given } = result;
     if (typeof assertion !== "string") throw new Error(`${place}.expectedOutcome is not a string`);
     if (typeof reason !== "string") throw new Error(`${place}.reasoning is not a string`);

@@ -109,7 +109,7 @@ export class Tau2Gym {
       const { state, messages } = this.#conversation;
       if (state.type === "over" || state.speaker === "assistant") return;
       if (this.#options.user === undefined)
-        throw new Error("Cannot play this task: it needs a user, and there is none.");
+        throw new Error("Cannot run this task: it needs a user, and there is none.");
       this.#conversation.say(await this.#options.user(state.handed, messages));
     }
   }

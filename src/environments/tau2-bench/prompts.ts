@@ -64,7 +64,7 @@ export function isSoloTask({ record, history, ticket, criteria }: Tau2Task): boo
   return ticket !== null && (criteria?.actions ?? []).length > 0;
 }
 
-/** Name of the tool with which an agent without a user says that it is done. */
+/** Name of the tool that an agent without a user calls when it is done. */
 export const soloStopTool = "done";
 
 /** System message of an agent without a user. */

@@ -15,7 +15,7 @@ const open = async (domain: string): Promise<Tau2World> => {
 const json = (text: string): JsonObject => parseJson(text) as JsonObject;
 
 describe.skipIf(folder === null)("τ²-bench as Python has it (skipped without ../shared/tau2-bench)", () => {
-  test("a number of bags that is a text is repeated, and then it is no summand", async () => {
+  test("a number of bags that is a text is repeated, and then it is not a summand", async () => {
     const world = await open("airline");
     const answer = world.answer({
       id: "",

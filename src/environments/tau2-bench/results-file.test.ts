@@ -135,9 +135,13 @@ describe("tau2ResultsText() and readTau2Results()", () => {
   it.each([
     ["no JSON", "{", "it is not JSON"],
     ["a list", "[]", "it is not an object"],
-    ["another file", "{}", "it is no file of simulations"],
+    ["another file", "{}", "it is not a file of simulations"],
     ["an unknown ending", (text: string) => text.replace('"user_stop"', '"tired"'), '"termination_reason" is none of'],
-    ["a reward that is no number", (text: string) => text.replace('"reward": 0.0', '"reward": "a"'), '"reward" is no'],
+    [
+      "a reward that is not a number",
+      (text: string) => text.replace('"reward": 0.0', '"reward": "a"'),
+      '"reward" is no',
+    ],
     ["a message without a role", (text: string) => text.replace('"role": "user"', '"role": 3'), "is not a string"],
   ] as const)("refuses %s by name", async (_what, change, problem) => {
     const { text } = await writeFile();

@@ -76,7 +76,7 @@ export function tau2ResultsText(data: DomainData, simulations: readonly Played[]
 
 export const tau2ResultsBegin = '{"simulations": [\n';
 
-/** An entry of the list of simulations, with which such a file begins. */
+/** An entry of the list of simulations at the beginning of such a file. */
 export function tau2SimulationText({ task, simulation }: Played): string {
   return dumpJson(simulationRecord(task, simulation));
 }
@@ -268,13 +268,13 @@ export function readTau2Results(text: string, name: string, parts?: ReadonlyMap<
   const domain = environment?.get("domain_name");
   const list = parts === undefined ? file.get("simulations") : readParts(file, parts, name);
   if (typeof domain !== "string" || !Array.isArray(list)) {
-    throw cannotRead(name, "it is no file of simulations, as upstream's runner writes it");
+    throw cannotRead(name, "it is not a file of simulations, as upstream's runner writes it");
   }
   const implementation = (side: string): JsonValue => objectIn(info, side)?.get("implementation") ?? null;
   const tasks = readTasks(file.get("tasks") ?? null, name);
   const simulations = new Map<string, ReadSimulation>();
   for (const [at, item] of list.entries()) {
-    const read = item instanceof Map ? readSimulation(item, `${name}, simulation ${at + 1}`) : "it is no object";
+    const read = item instanceof Map ? readSimulation(item, `${name}, simulation ${at + 1}`) : "it is not an object";
     if (typeof read === "string") throw cannotRead(`${name}, simulation ${at + 1}`, read);
     const key = JSON.stringify([read.taskId, read.id]);
     if (!simulations.has(key)) simulations.set(key, read);
@@ -319,12 +319,12 @@ function readSimulation(item: JsonObject, name: string): ReadSimulation | string
     const given = value instanceof JsonFloat ? value.value : value;
     return typeof given === "number" && Number.isFinite(given) ? given : null;
   };
-  if (typeof id !== "string") return '"id" is no string';
+  if (typeof id !== "string") return '"id" is not a string';
   if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is not an id';
   if (reason === undefined) return `"termination_reason" is none of ${terminationReasons.join(", ")}`;
   // A reward that is not finite counts as not given.
   const isUnscored = isNotFinite(reward?.get("reward"));
-  if (reward !== null && !isUnscored && number(reward.get("reward")) === null) return '"reward" is no number';
+  if (reward !== null && !isUnscored && number(reward.get("reward")) === null) return '"reward" is not a number';
   return {
     id,
     digest: createHash("sha256").update(dumpJson(item)).digest("hex"),

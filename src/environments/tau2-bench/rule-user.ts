@@ -97,7 +97,7 @@ export function telecomRuleUser(): UserSource {
   const make = (task: Task): RuleUser => {
     if (/^tau2-bench\/telecom(-workflow)?$/.test(task.environment)) return new RuleUser(task);
     throw new ConfigurationError(
-      `Cannot play task "${task.id}" with user "rules": its rules are those of tau2-bench/telecom; choose another user.`,
+      `Cannot run task "${task.id}" with user "rules": its rules are those of tau2-bench/telecom; choose another user.`,
     );
   };
   return {

@@ -215,7 +215,7 @@ class Reader {
 
   misfit(place: string, needed: string): ConfigurationError {
     return new ConfigurationError(
-      `Cannot use "${this.file}": ${this.place}${place} is not ${needed}; restore the file as upstream has it.`,
+      `Cannot use "${this.file}": ${this.place}${place} is not ${needed}; restore the upstream file.`,
     );
   }
 

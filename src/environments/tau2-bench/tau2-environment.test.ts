@@ -168,7 +168,7 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
     // A judge without verdicts counts as satisfied, as in upstream.
     expect((await environment.grade(completed, judged('{"results": []}'))).reward).toBe(1);
     await expect(Promise.resolve(environment.grade(completed))).rejects.toThrow(
-      "it has assertions in words, and there is no judge for them; give --judge-model, or leave the task out with --tasks.",
+      "it has assertions in words, and there is no judge for them; pass --judge-model, or leave the task out with --tasks.",
     );
     expect((await tau2Source(await load("telecom"))).needsJudge).toBe(undefined);
   });
@@ -176,14 +176,14 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
   test.each([
     ["", "the answer is empty"],
     ["<think>hm</think> they did", "the answer is not JSON"],
-    ["[]", "the answer is no JSON object"],
-    ['{"results": null}', '"results" is no list'],
-    ['{"results": [1]}', "results[0] is no object"],
+    ["[]", "the answer is not a JSON object"],
+    ['{"results": null}', '"results" is not a list'],
+    ['{"results": [1]}', "results[0] is not an object"],
     [verdicts(2), "results[0].metExpectation is neither true nor false"],
     [verdicts(null), "results[0].metExpectation is neither true nor false"],
     [verdicts(true).replace('"so it is"', "3"), "results[0].reasoning is not a string"],
     [verdicts(true).replace('"all of it"', "{}"), "results[0].expectedOutcome is not a string"],
-  ])("a judge's answer %j is no verdict", (answer, problem) => {
+  ])("a judge's answer %j is not a verdict", (answer, problem) => {
     expect(() => readVerdicts(answer)).toThrow(problem);
   });
 

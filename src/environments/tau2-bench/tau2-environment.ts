@@ -51,7 +51,7 @@ import { countedIds, Tau2World } from "./world.ts";
 
 export type Tau2Options = {
   /**
-   * True for an agent that has the user's tools, too, and works from a ticket, without a user.
+   * True for an agent that also has the user's tools and works from a ticket, without a user.
    * Tasks that need a user are excluded.
    * @default false
    */
@@ -80,7 +80,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
   const environment = `tau2-bench/${domain.name}${isSolo ? "-solo" : ""}`;
   if (isSolo && domain.soloRefusal !== null) {
     throw new ConfigurationError(
-      `Cannot play "${environment}" without a user: ${domain.soloRefusal}; choose the domain without "-solo".`,
+      `Cannot run "${environment}" without a user: ${domain.soloRefusal}; choose the domain without "-solo".`,
     );
   }
   const splits = new Map<string, readonly Tau2Task[]>();
@@ -176,7 +176,7 @@ export class Tau2Environment implements Environment {
     const { state, messages } = this.#conversation;
     if (!isSolo && (state.type === "over" || state.speaker !== "user")) {
       throw new ConfigurationError(
-        `Cannot play task "${task.id}": its conversation so far does not end with the agent's words.`,
+        `Cannot run task "${task.id}": its conversation so far does not end with the agent's words.`,
       );
     }
     const { userTools } = task;
@@ -301,12 +301,14 @@ export class Tau2Environment implements Environment {
   }
 }
 
-/** The error for a missing judge: upstream's evaluator raises, too, and the episode has no reward. */
+/**
+ * The error for a missing judge: upstream's evaluator also raises, and the episode has no reward.
+ */
 function withoutJudge({ id }: Tau2Task): Error {
   return faultAt(
     "grader",
     "no-judge",
-    `Cannot grade task "${id}": it has assertions in words, and there is no judge for them; give --judge-model, or leave the task out with --tasks.`,
+    `Cannot grade task "${id}": it has assertions in words, and there is no judge for them; pass --judge-model, or leave the task out with --tasks.`,
   );
 }
 

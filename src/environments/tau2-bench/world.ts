@@ -1,5 +1,5 @@
 // The world of one episode: the databases of both sides, the tools that each side may call, and the
-// answers to calls. Initial states, replayed histories and assertions use it, too. It knows no
+// answers to calls. Initial states, replayed histories and assertions use it as well. It knows no
 // conversation: see `conversation.ts`.
 
 import { isSameValue } from "../../python-semantics/json/value.ts";
@@ -120,8 +120,8 @@ export class Tau2World implements WorldState {
   }
 
   /**
-   * Runs any method of a side, tool or not, and a sync. Throws a `PythonError` where the reference
-   * raises.
+   * Runs any method of a side, whether or not it is a tool, and then a sync. Throws a `PythonError`
+   * where the reference raises.
    */
   run({ side, name, arguments: given }: FunctionCall): MethodResult {
     const part = side === "user" ? this.#parts.user : this.#parts.agent;

@@ -233,7 +233,7 @@ export const completionsDialect: Dialect = {
     const { prompt } = body;
     const isIds = Array.isArray(prompt) && prompt.length > 0 && prompt.every(isTokenId);
     if (!isIds) {
-      throw unsupported("its prompt is no list of token ids; render it, or use /v1/chat/completions", "prompt");
+      throw unsupported("its prompt is not a list of token ids; render it, or use /v1/chat/completions", "prompt");
     }
     return requestOf(body, {
       ...checked,

@@ -66,7 +66,7 @@ function counted(note: string | null = null, neutral: readonly unknown[] = []): 
 
 /** The run sets the variables of the template, unless clients may. */
 function ofTemplate(template: "variables" | "effort", neutral: readonly unknown[] = []): FieldRule {
-  const note = "variables of the chat template; `--client-template` says what is done";
+  const note = "variables of the chat template; handled according to `--client-template`";
   return { status: "counted", note, neutral, sampling: null, template };
 }
 
@@ -79,10 +79,10 @@ function sampledByExtra(name: string): FieldRule {
 }
 
 const guided = (neutral: readonly unknown[] = []): FieldRule =>
-  refused("guided output needs an engine with a grammar", "leave it out, and check the answer", neutral);
+  refused("guided output needs an engine with a grammar", "omit it, and check the answer", neutral);
 
 const oneAnswer = (neutral: readonly unknown[]): FieldRule =>
-  refused("one answer is sampled a call", "send the request as often as answers are needed", neutral);
+  refused("one answer is sampled per call", "send the request as often as answers are needed", neutral);
 
 /** Names of OpenAI's parameters, and those of servers that speak its dialects. */
 const openAiSampling: FieldTable = {
@@ -122,16 +122,16 @@ const serverFields: FieldTable = {
   regex: guided(),
   ebnf: guided(),
   structural_tag: guided(),
-  bad_words: refused("the policy samples from all its tokens", "remove it"),
-  allowed_token_ids: refused("the policy samples from all its tokens", "remove it"),
-  logits_processors: refused("the policy samples from all its tokens", "remove it"),
+  bad_words: refused("the policy samples from all its tokens", "omit it"),
+  allowed_token_ids: refused("the policy samples from all its tokens", "omit it"),
+  logits_processors: refused("the policy samples from all its tokens", "omit it"),
   stop_token_ids: refused("an answer ends where the model's own does, or at a string", "use stop"),
   stop_regex: refused("an answer ends where the model's own does, or at a string", "use stop"),
-  include_stop_str_in_output: refused("answers never contain the stop string", "leave it out", [false]),
-  no_stop_trim: refused("answers never contain the stop string", "leave it out", [false]),
-  prompt_logprobs: refused("no logprobs of prompts are computed", "remove it"),
-  return_hidden_states: refused("no hidden states leave the engine", "leave it out", [false]),
-  ignore_eos: refused("an answer ends where the model ends it", "leave it out", [false]),
+  include_stop_str_in_output: refused("answers never contain the stop string", "omit it", [false]),
+  no_stop_trim: refused("answers never contain the stop string", "omit it", [false]),
+  prompt_logprobs: refused("no logprobs of prompts are computed", "omit it"),
+  return_hidden_states: refused("no hidden states leave the engine", "omit it", [false]),
+  ignore_eos: refused("an answer ends where the model ends it", "omit it", [false]),
   min_tokens: counted("an answer may be shorter", [0]),
   skip_special_tokens: counted(),
   spaces_between_special_tokens: counted(),
@@ -144,9 +144,9 @@ const chat: FieldTable = {
   model: done("echoed in the answer"),
   tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
   tool_choice: done(
-    '"auto", "none", and allowed tools with mode "auto", which alone are shown; a forced call is refused',
+    '"auto", "none", and allowed tools with mode "auto" (only these are shown); a forced call is refused',
   ),
-  parallel_tool_calls: done("false: the answer holds the first call alone"),
+  parallel_tool_calls: done("false: the answer holds only the first call"),
   max_tokens: done("a cap below the session's"),
   max_completion_tokens: done("a cap below the session's"),
   stop: done("cut from the answer; the record has what was sampled"),
@@ -158,16 +158,16 @@ const chat: FieldTable = {
   logprobs: refused("answers have no logprobs", "read those of the session's record, or of /v1/completions", [false]),
   top_logprobs: refused("answers have no logprobs", "read those of the session's record, or of /v1/completions", [0]),
   response_format: guided([{ type: "text" }]),
-  functions: refused("it is the form before tools", "send tools"),
-  function_call: refused("it is the form before tools", "send tool_choice", ["auto", "none"]),
-  modalities: refused("a model of text answers with text", "leave it out", [["text"]]),
-  audio: refused("a model of text answers with text", "leave it out"),
+  functions: refused("it is the predecessor of tools", "send tools"),
+  function_call: refused("it is the predecessor of tools", "send tool_choice", ["auto", "none"]),
+  modalities: refused("a text model answers with text", "omit it", [["text"]]),
+  audio: refused("a text model answers with text", "omit it"),
   web_search_options: refused("no provider searches here", "send a tool that searches"),
   documents: refused("the chat template is shown messages and tools", "put them into a message"),
-  chat_template: refused("the run has its own chat template", "remove it"),
-  continue_final_message: refused("an answer that the client begins is not the policy's", "leave it out", [false]),
-  add_generation_prompt: refused("every answer is a new message", "leave it out", [true]),
-  echo: refused("an answer holds what was sampled", "leave it out", [false]),
+  chat_template: refused("the run has its own chat template", "omit it"),
+  continue_final_message: refused("an answer that the client begins is not the policy's", "omit it", [false]),
+  add_generation_prompt: refused("every answer is a new message", "omit it", [true]),
+  echo: refused("an answer holds what was sampled", "omit it", [false]),
   chat_template_kwargs: ofTemplate("variables", [{}]),
   reasoning_effort: ofTemplate("effort"),
   verbosity: counted(),
@@ -189,8 +189,8 @@ const completions: FieldTable = {
   logprobs: done("those of the sampled tokens, requested or not"),
   n: oneAnswer([1]),
   best_of: oneAnswer([1]),
-  echo: refused("an answer holds what was sampled", "leave it out", [false]),
-  suffix: refused("the policy continues a prompt", "leave it out", [""]),
+  echo: refused("an answer holds what was sampled", "omit it", [false]),
+  suffix: refused("the policy continues a prompt", "omit it", [""]),
   response_format: guided([{ type: "text" }]),
   user: counted(),
   ...openAiSampling,
@@ -206,27 +206,27 @@ const responses: FieldTable = {
   store: done("false: the response cannot be continued by its id"),
   tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
   tool_choice: done(
-    '"auto", "none", and allowed tools with mode "auto", which alone are shown; a forced call is refused',
+    '"auto", "none", and allowed tools with mode "auto" (only these are shown); a forced call is refused',
   ),
-  parallel_tool_calls: done("false: the answer holds the first call alone"),
+  parallel_tool_calls: done("false: the answer holds only the first call"),
   max_output_tokens: done("a cap below the session's"),
   stream: done(),
   "reasoning.summary": done("reasoning is shown whole"),
   "reasoning.generate_summary": done("reasoning is shown whole"),
-  "reasoning.effort": counted("the run says how the model thinks"),
+  "reasoning.effort": counted("the run sets how the model thinks"),
   "reasoning.context": counted(),
   "reasoning.mode": counted(),
   "text.format": guided([{ type: "text" }]),
   "text.verbosity": counted(),
   top_logprobs: refused("answers have no logprobs", "read those of the session's record", [0]),
-  background: refused("responses are not kept until they are asked for", "leave it out", [false]),
-  conversation: refused("no conversation is held here", "send the whole input, or previous_response_id"),
-  prompt: refused("no prompts are held here", "send instructions and input"),
+  background: refused("responses are not kept until they are fetched", "omit it", [false]),
+  conversation: refused("no conversation is stored here", "send the whole input, or previous_response_id"),
+  prompt: refused("no prompts are stored here", "send instructions and input"),
   access_programs: counted(),
   client_metadata: counted(),
   context_management: counted("a conversation that is too long is refused"),
   image: counted(),
-  include: counted("items are as they are"),
+  include: counted("items are unchanged"),
   max_tool_calls: counted("it bounds tools of the provider"),
   stream_options: counted(null, [{ include_obfuscation: false }]),
   truncation: counted("a conversation that is too long is refused", ["disabled"]),
@@ -243,15 +243,15 @@ const messages: FieldTable = {
   stream: done(),
   tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
   tool_choice: done('"auto" and "none"; a forced call is refused'),
-  "tool_choice.disable_parallel_tool_use": done("true: the answer holds the first call alone"),
+  "tool_choice.disable_parallel_tool_use": done("true: the answer holds only the first call"),
   "output_config.format": guided(),
   output_format: guided(),
-  mcp_servers: refused("no server of tools is called from here", "connect to it, and send its tools"),
-  compaction: refused("the policy answers, and summarizes where a message says so", "ask for a summary in a message"),
-  thread: refused("no conversation is held here", "send all its messages"),
-  "output_config.effort": counted("the run says how the model thinks"),
+  mcp_servers: refused("no MCP server is called from here", "connect to it, and send its tools"),
+  compaction: refused("the policy answers, and summarizes where a message says so", "request a summary in a message"),
+  thread: refused("no conversation is stored here", "send all its messages"),
+  "output_config.effort": counted("the run sets how the model thinks"),
   "output_config.task_budget": counted(),
-  thinking: counted("the run says how the model thinks"),
+  thinking: counted("the run sets how the model thinks"),
   context_management: counted("a conversation that is too long is refused"),
   betas: counted(),
   billing_policy: counted(),

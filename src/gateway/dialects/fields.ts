@@ -39,8 +39,8 @@ export const contentSchema = z.union([z.string(), z.array(partSchema)]);
 export type Content = z.infer<typeof contentSchema>;
 
 /**
- * Text of a content. Parts of a list are joined by line breaks, as servers do for templates that
- * take text.
+ * Text of a message's content. Parts of a list are joined by line breaks, as servers do for
+ * templates that take text.
  */
 export function readText(content: Content | null | undefined, param: string): string {
   if (content === null || content === undefined) return "";
@@ -191,7 +191,7 @@ export function chosenTools(
   const known = new Set([...tools.map(({ name }) => name), ...others]);
   const missing = [...allowed].find((name) => !known.has(name));
   if (missing === undefined) return tools.filter(({ name }) => allowed.has(name));
-  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or leave it out.`;
+  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or remove it from the choice.`;
   throw new GatewayError("invalid-request", message, { param: "tool_choice" });
 }
 

@@ -54,7 +54,7 @@ export type CallAnswer = {
   readonly names: { readonly id: string | null; readonly items: ReadonlyMap<string, JsonObject> } | null;
 };
 
-/** The session's part of a forwarded call. */
+/** Callbacks of the session for a forwarded call. */
 export interface ForwardingSession {
   readonly signal: AbortSignal;
   /**

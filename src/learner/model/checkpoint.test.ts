@@ -42,7 +42,7 @@ test("writeCheckpoint() in BF16 writes half as much, and what it gives back is r
   expect(worst).toBeLessThanOrEqual(2 ** -8);
 });
 
-test("roundToBrainFloats() goes to the nearest, ties to even, and keeps what is no number", () => {
+test("roundToBrainFloats() goes to the nearest, ties to even, and keeps what is not a number", () => {
   const [one, next, step] = [1, 1 + 2 ** -7, 2 ** -8];
   const values = Float32Array.of(one + step * 0.99, one + step, one + step * 1.01, next + step, -Infinity, NaN, -0);
   expect([...roundToBrainFloats(values)]).toEqual([one, one, next, next + 2 * step, -Infinity, NaN, -0]);
@@ -63,7 +63,7 @@ test.each([NaN, Infinity, -Infinity])(
     weights[3] = value;
     await writeCheckpoint(folder, { config: tinyConfig, weights });
     await expect(readCheckpoint(folder)).rejects.toThrow(
-      `tensor "model.embed_tokens.weight" has ${value} at place 3, finite numbers expected`,
+      `tensor "model.embed_tokens.weight" has ${value} at place 3, expected finite numbers`,
     );
   },
 );
@@ -96,15 +96,15 @@ describe("a config.json or a weights file that lies is refused before memory is 
   const tensor = { dtype: "F32", shape: [16], data_offsets: [0, 64] };
 
   test.each([
-    ["no object", null, "its header is no JSON object"],
-    ["a list", [], "its header is no JSON object"],
+    ["no object", null, "its header is not a JSON object"],
+    ["a list", [], "its header is not a JSON object"],
     ["a tensor that is none", { a: null }, 'tensor "a" is described by no JSON object'],
     ["tensors that share bytes", { a: tensor, b: tensor }, 'tensor "b" lies where another one does'],
     ["a shape of other things", { a: { ...tensor, shape: [{}] } }, 'the offsets of tensor "a" do not fit'],
     ["a shape with a fraction", { a: { ...tensor, shape: [0.5, 32] } }, 'the offsets of tensor "a" do not fit'],
     ["a shape that overflows", { a: { ...tensor, shape: [2 ** 52, 2 ** 52] } }, 'the offsets of tensor "a" do not fit'],
     ["offsets beyond the file", { a: { ...tensor, data_offsets: [64, 128] } }, 'the offsets of tensor "a" do not fit'],
-    ["deep JSON", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, "its header is no JSON object"],
+    ["deep JSON", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, "its header is not a JSON object"],
   ])("a header with %s", (_, header, problem) => {
     expect(() => readSafetensors(file(header), "m")).toThrow(problem);
   });

@@ -71,14 +71,14 @@ function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, so
       const state = tensor === undefined ? "is missing" : `has the shape [${tensor.shape.join(", ")}]`;
       throw new ConfigurationError(
         `Cannot read weights "${source}": tensor "${name}" ${state}, but config.json expects [${shape.join(", ")}]; ` +
-          "give the two files of one model.",
+          "use both files of one model.",
       );
     }
     const wrong = firstNotFinite(tensor.values);
     if (wrong >= 0) {
       throw new ConfigurationError(
-        `Cannot read weights "${source}": tensor "${name}" has ${tensor.values[wrong]} at place ${wrong}, finite numbers expected; ` +
-          "the training that wrote them diverged: give an earlier checkpoint.",
+        `Cannot read weights "${source}": tensor "${name}" has ${tensor.values[wrong]} at place ${wrong}, expected finite numbers; ` +
+          "the training that wrote them diverged: use an earlier checkpoint.",
       );
     }
     weights.set(tensor.values, offset);
@@ -128,7 +128,7 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
   } catch {
     throw refuse("its header is not JSON");
   }
-  if (!isRecord(header)) throw refuse("its header is no JSON object");
+  if (!isRecord(header)) throw refuse("its header is not a JSON object");
   const tensors = new Map<string, Tensor>();
   let taken = 8 + headerLength;
   for (const [name, entry] of Object.entries(header)) {

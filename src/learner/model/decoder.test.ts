@@ -100,6 +100,6 @@ describe.each([
       each.run([each.add(3, 0, 0)]);
     }
     expect(decoder.logits(0)).toEqual(fresh.logits(0));
-    expect(() => decoder.setWeights(weights.subarray(1))).toThrow("Cannot take the weights");
+    expect(() => decoder.setWeights(weights.subarray(1))).toThrow("Cannot load the weights");
   });
 });

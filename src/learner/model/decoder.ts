@@ -21,9 +21,9 @@ export type DecoderOptions = {
   readonly config: ModelConfig;
   /** All parameters, as `parameterLayout` orders them; copied. */
   readonly weights: Float32Array;
-  /** Most rows of one run. */
+  /** Maximum number of rows of one run. */
   readonly maxRows: number;
-  /** Most sequences that have a table of pages at a time. */
+  /** Maximum number of sequences that have a table of pages at a time. */
   readonly maxSequences: number;
   /** Pages of the cache, shared by all sequences. */
   readonly pages: number;
@@ -68,7 +68,7 @@ export class Decoder {
   setWeights(weights: Float32Array): void {
     const { size } = this.#layout;
     if (weights.length !== size) {
-      throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${size} expected.`);
+      throw new RangeError(`Cannot load the weights: there are ${weights.length}, expected ${size}.`);
     }
     const { weights: copy, panels: forward } = this.#buffers;
     this.#view(copy, size).set(weights);

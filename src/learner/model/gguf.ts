@@ -147,7 +147,7 @@ function ggufVocabulary(
   const place = (id: number, token: string, kind: number): void => {
     if (id >= size) {
       throw new ConfigurationError(
-        `Cannot export the tokenizer "${source}": token ${id} is beyond the ${size} of the model; give the files of one model.`,
+        `Cannot export the tokenizer "${source}": token ${id} is beyond the ${size} tokens of the model; use the files of one model.`,
       );
     }
     tokens[id] = token;

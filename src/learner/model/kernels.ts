@@ -46,7 +46,7 @@ export class Arena {
     } catch (cause) {
       const needed = Math.round(this.#end / 2 ** 20);
       throw new RangeError(
-        `Cannot allocate the buffers of a model: ${needed} MiB are needed, more than the host gives or the 4 GiB of ` +
+        `Cannot allocate the buffers of a model: ${needed} MiB are needed, more than the host allows or the 4 GiB of ` +
           "WebAssembly; configure fewer tokens, rows or pages.",
         { cause },
       );

@@ -14,13 +14,13 @@ export type ModelConfig = {
   readonly feedForwardSize: number;
   readonly ropeTheta: number;
   readonly normEpsilon: number;
-  /** Most tokens of a sequence, prompt and completion together. */
+  /** Maximum number of tokens of a sequence, prompt and completion together. */
   readonly contextLength: number;
 };
 
 /**
- * A field of config.json: one of ours, the only value that the kernels compute, or a value written
- * for other readers.
+ * A field of config.json: one of our own, the only value that the kernels compute, or a value
+ * written for other readers.
  */
 type ConfigField = { readonly ours: keyof ModelConfig } | { readonly only: unknown } | { readonly written: unknown };
 

@@ -6,9 +6,9 @@ import type { ModelConfig } from "./model-config.ts";
 import type { forwardOperations, ParameterLayout } from "./parameter-layout.ts";
 
 export type TrainingLimits = {
-  /** Most tokens of one pass, a shared prefix counted once. */
+  /** Maximum number of tokens of one pass, a shared prefix counted once. */
   readonly maxTokens: number;
-  /** Most logprobs of one pass; each takes a row of logits. */
+  /** Maximum number of logprobs of one pass; each takes a row of logits. */
   readonly maxTargets: number;
 };
 

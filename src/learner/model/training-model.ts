@@ -120,7 +120,7 @@ export class TrainingModel {
     const batch = this.#batch;
     if (batch === null || coefficients.length !== batch.targets.length) {
       throw new Error(
-        `Cannot go back: ${coefficients.length} coefficients for ${batch?.targets.length ?? "no"} targets; call "forward" before.`,
+        `Cannot run the backward pass: ${coefficients.length} coefficients for ${batch?.targets.length ?? "no"} targets; call "forward" before.`,
       );
     }
     const { floats, buffers } = this.#network;

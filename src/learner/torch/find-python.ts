@@ -48,13 +48,13 @@ export async function findPython(options: PythonOptions): Promise<FoundPython> {
   const [[major, minor], missing] = found;
   if (major < 3 || (major === 3 && minor < 10)) {
     throw new ConfigurationError(
-      `Cannot train with torch: "${program}" is Python ${major}.${minor}, 3.10 or newer is needed; name another with --python.`,
+      `Cannot train with torch: "${program}" is Python ${major}.${minor}, expected 3.10 or newer; name another with --python.`,
     );
   }
   if (missing.length === 0) return { program };
   if (!options.install) {
     throw new ConfigurationError(
-      `Cannot train with torch: "${program}" lacks ${missing.join(", ")}; give --install to put them into ${folder} ` +
+      `Cannot train with torch: "${program}" lacks ${missing.join(", ")}; pass --install to put them into ${folder} ` +
         `(about ${(installedBytes / 1e9).toFixed(0)} GB, mostly PyTorch), or name another Python with --python.`,
     );
   }
@@ -91,7 +91,7 @@ async function install(
     await rm(folder, { recursive: true, force: true });
     throw new ConfigurationError(
       `Cannot install torch into ${folder}: "${args.slice(0, 3).join(" ")}" ended with ${code ?? "a signal"}: ${errors.trim().slice(-500)}; ` +
-        "mend the cause, or install the packages yourself and name that Python with --python.",
+        "fix the cause, or install the packages yourself and name that Python with --python.",
     );
   }
 }

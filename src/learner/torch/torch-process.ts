@@ -107,7 +107,7 @@ export async function startTorch(options: TorchOptions): Promise<TorchProcess> {
     throw new ConfigurationError(
       last.startsWith("Cannot ")
         ? last
-        : `Cannot train with torch: the Python process ended before it served: ${last || "it said nothing"}; mend the cause, or name another --python.`,
+        : `Cannot train with torch: the Python process ended before it served: ${last || "it said nothing"}; fix the cause, or name another --python.`,
     );
   } catch (error) {
     await close();

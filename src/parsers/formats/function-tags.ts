@@ -103,7 +103,7 @@ function readValue(text: string, name: string, declared: ReadonlyMap<string, Jso
 
 /**
  * A value as Python prints it, as Seed's template writes it and its models learned: a string
- * verbatim, "None" for null where null is allowed. JSON's null is read, too, where a string is not
+ * verbatim, "None" for null where null is allowed. JSON's null is also read where a string is not
  * allowed.
  */
 function readPrinted(text: string, name: string, declared: ReadonlyMap<string, JsonValue>): PythonValue {
@@ -252,7 +252,7 @@ function readTyped(
   return json === undefined ? readLiteral() : json;
 }
 
-/** Code points that HTML replaces by others (mostly those of Windows-1252). */
+/** Code points that HTML replaces with others (mostly those of Windows-1252). */
 const replaced: ReadonlyMap<number, string> = new Map([
   [0x00, "\ufffd"],
   [0x0d, "\r"],

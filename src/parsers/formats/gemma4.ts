@@ -53,7 +53,7 @@ export const gemma4 = createToolCallParser({
 type Brackets = { readonly open: "{" | "["; readonly close: string; readonly skipsStrings: boolean };
 const braces: Brackets = { open: "{", close: "}", skipsStrings: true };
 const brackets: Brackets = { open: "[", close: "]", skipsStrings: true };
-/** Brackets of a list inside a list: a bracket in a string counts, too. */
+/** Brackets of a list inside a list: a bracket in a string also counts. */
 const innerBrackets: Brackets = { ...brackets, skipsStrings: false };
 
 const bracketMarks = { "{": /<\|"\|>|[{}]/g, "[": /<\|"\|>|[[\]]/g } as const;

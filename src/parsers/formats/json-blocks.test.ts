@@ -51,7 +51,7 @@ test("qwen25 names the Python exception that serving would swallow, and then giv
   }
 });
 
-test("qwen25 lets a name through that is no text only as the exception it raises when unknown tools are forwarded", () => {
+test("qwen25 lets a name through that is not a string only as the exception it raises when unknown tools are forwarded", () => {
   const text = '<tool_call>\n{"name": 5}\n</tool_call>';
   expect(parse(text)).toMatchObject({ raised: null, calls: [], problems: [{ code: "no-name" }] });
   expect(parse(text, true)).toMatchObject({ raised: "ValidationError", calls: [] });

@@ -154,7 +154,7 @@ function givenArguments(call: JsonObject): JsonObject {
   if (typeof given === "string") given = pythonStrip(given) === "" ? new Map() : parseJson(given);
   if (given === null) return new Map();
   if (given instanceof Map) return given;
-  throw refusal("arguments that are no object");
+  throw refusal("arguments that are not an object");
 }
 
 function readTaggedCall(block: string, scan: ToolCallScan): Call {

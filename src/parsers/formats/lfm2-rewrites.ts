@@ -126,7 +126,7 @@ export function isReservedStandIn(name: string): string | undefined {
 
 const assigned = new RegExp(`${space}*=(?!=)`, "uy");
 
-/** Replaces reserved argument names by stand-ins; `null` if there are none. */
+/** Replaces reserved argument names with stand-ins; `null` if there are none. */
 function renameReserved(source: string): string | null {
   let isChanged = false;
   /** The last character before a piece that is not white space. */

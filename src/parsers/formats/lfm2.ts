@@ -56,7 +56,7 @@ function readBlock(content: string, scan: ToolCallScan, budget: ParseBudget): re
 
 type CallNode = Extract<PythonNode, { type: "call" }>;
 
-/** `isRenamed`: reserved argument names are replaced by stand-ins. */
+/** `isRenamed`: reserved argument names are replaced with stand-ins. */
 type FoundCall = { readonly node: CallNode; readonly isRenamed: boolean };
 
 function readCalls(source: string, scan: ToolCallScan, budget: ParseBudget): readonly DetectedCall[] {

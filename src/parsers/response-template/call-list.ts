@@ -89,7 +89,8 @@ class CallListReader {
 
   #entry(depth: number): [string, JsonValue] {
     this.#skipSpace();
-    if (this.#text[this.#at] !== "'" && this.#text[this.#at] !== '"') this.#fail("the key of an object is no string");
+    if (this.#text[this.#at] !== "'" && this.#text[this.#at] !== '"')
+      this.#fail("the key of an object is not a string");
     const key = this.#string();
     this.#expect(":");
     return [key, this.#value(depth)];

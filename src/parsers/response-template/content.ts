@@ -58,7 +58,7 @@ function json(text: string, args: Arguments): JsonValue {
   for (const delimiter of delimiters) {
     const [open = null, close = null] = asList(delimiter);
     if (typeof open !== "string" || typeof close !== "string" || open === "") {
-      throw new ResponseParseError('json: "string_delims" holds something else than pairs of strings');
+      throw new ResponseParseError('json: "string_delims" holds something other than pairs of strings');
     }
     working = withoutStrings(working, open, close, captured);
   }
@@ -210,7 +210,7 @@ export function applyTransform(transform: JsonValue, scope: ReadonlyMap<string, 
   let value: JsonValue = new Map(scope);
   for (const key of path.split(".")) {
     const inner: JsonValue | undefined = value instanceof Map ? value.get(key) : undefined;
-    if (inner === undefined) throw new ResponseParseError(`nothing is known of "{${path}}", which a transform names`);
+    if (inner === undefined) throw new ResponseParseError(`a transform names "{${path}}", which is unknown`);
     value = inner;
   }
   return value;

@@ -87,7 +87,7 @@ function readField(name: string, field: JsonObject): TemplateField {
     field.get("transform_each") ?? false,
   ];
   const repeats = isTruthy(field.get("repeats") ?? false);
-  if (join !== null && typeof join !== "string") throw new ResponseTemplateError(`"join" of ${where} is no string`);
+  if (join !== null && typeof join !== "string") throw new ResponseTemplateError(`"join" of ${where} is not a string`);
   if (join !== null && !repeats) throw new ResponseTemplateError(`"join" of ${where} requires "repeats"`);
   if (typeof each !== "boolean") throw new ResponseTemplateError(`"transform_each" of ${where} is not a boolean`);
   if (each && transform === null) throw new ResponseTemplateError(`${where} has "transform_each" and no transform`);
@@ -120,7 +120,7 @@ function readAnchor(object: JsonObject, key: string, where: string): Anchor | nu
     const given = Array.isArray(literal) ? literal : [literal];
     const literals = given.filter((text) => typeof text === "string" && text !== "") as string[];
     if (literals.length < given.length || given.length === 0) {
-      throw new ResponseTemplateError(`"${key}" of ${where} is no text, and no list of texts, or one is empty`);
+      throw new ResponseTemplateError(`"${key}" of ${where} is not a string, and no list of texts, or one is empty`);
     }
     const unique = [...new Set(literals)];
     // Longer literals come first: they win if two begin at the same position.
@@ -141,12 +141,12 @@ function readPattern(source: string, where: string): PythonPattern {
     return new PythonPattern(source);
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof UnreadPatternError)) throw error;
-    throw new ResponseTemplateError(`${where} is a pattern that is not read: ${error.message}`);
+    throw new ResponseTemplateError(`${where} is an unsupported pattern: ${error.message}`);
   }
 }
 
 function asObject(value: JsonValue, where: string): JsonObject {
-  if (!(value instanceof Map)) throw new ResponseTemplateError(`${where} is no object`);
+  if (!(value instanceof Map)) throw new ResponseTemplateError(`${where} is not an object`);
   return value;
 }
 

@@ -99,7 +99,7 @@ export class ResponseParser {
   /** Takes the next piece of the answer. */
   feed(text: string): ResponseEvent[] {
     if (this.#isFinished)
-      throw new Error("Cannot feed a parser that has finished: make a new one for the next answer.");
+      throw new Error("Cannot feed a parser that has finished: create a new one for the next answer.");
     // A pattern may look at text that has been emitted.
     this.#buffer += text;
     // A search of long text that is held back, for each piece, would take quadratic time.
@@ -113,7 +113,7 @@ export class ResponseParser {
 
   /** Ends the answer. */
   finish(): { readonly message: JsonObject; readonly events: ResponseEvent[] } {
-    if (this.#isFinished) throw new Error("Cannot finish a parser twice: make a new one for the next answer.");
+    if (this.#isFinished) throw new Error("Cannot finish a parser twice: create a new one for the next answer.");
     this.#isFinished = true;
     const events: ResponseEvent[] = [];
     this.#process(events, true);
@@ -326,7 +326,7 @@ function valueOf(body: string, field: TemplateField, captures: ReadonlyMap<strin
   if (!Array.isArray(value)) throw new ResponseParseError(`the field "${field.name}" is not a list`);
   return value.map((item) => {
     if (!(item instanceof Map))
-      throw new ResponseParseError(`the field "${field.name}" holds something else than objects`);
+      throw new ResponseParseError(`the field "${field.name}" holds something other than objects`);
     return applyTransform(field.transform, new Map([...captures, ...item]));
   });
 }

@@ -69,7 +69,7 @@ export async function coordinateNats(handlers: CoordinatorHandlers, options: Nat
     refuseCancelled(options, error);
     if (error instanceof ConfigurationError) throw error;
     throw new ConfigurationError(
-      `Cannot make the queue at ${link.address.shown}: ${messageOf(error)}; allow this account to use JetStream and the subjects ta.>.`,
+      `Cannot create the queue at ${link.address.shown}: ${messageOf(error)}; allow this account to use JetStream and the subjects ta.>.`,
       { cause: error },
     );
   }
@@ -79,7 +79,7 @@ async function refuseSecond({ nc, address }: NatsLink, { coordinator }: QueueNam
   const other = await nc.request(coordinator, "", { timeout: presenceMs }).catch(() => null);
   if (other === null) return;
   throw new ConfigurationError(
-    `Cannot use the queue "${address.queue}" at ${address.shown}: another coordinator does; end it, or name another queue behind the address.`,
+    `Cannot use the queue "${address.queue}" at ${address.shown}: another coordinator does; end it, or name another queue after the address.`,
   );
 }
 
@@ -308,8 +308,8 @@ class NatsQueue implements JobQueue {
     const owner = await ownerOfReceipts(this.#link, this.#names, this.#own);
     if (owner === "other") {
       const { shown, queue } = this.#link.address;
-      const state = `Cannot go on with the queue "${queue}" at ${shown}: another coordinator has taken it over`;
-      const remedy = "resume what ran here when that one has ended, or with another queue behind the address";
+      const state = `Cannot continue with the queue "${queue}" at ${shown}: another coordinator has taken it over`;
+      const remedy = "resume what ran here when that one has ended, or with another queue after the address";
       this.#stop.abort(faultAt("queue", "replaced", `${state}; ${remedy}.`));
       await this.close();
       return;
@@ -342,7 +342,7 @@ class NatsQueue implements JobQueue {
 
   /**
    * Removes a job. If that fails, the job is run, and its receipt is not counted. Not by subject,
-   * because NATS 2.9 would skip other jobs, too.
+   * because NATS 2.9 would also skip other jobs.
    */
   async #withdraw(subject: string): Promise<void> {
     const seq = this.#open.get(subject);

@@ -47,7 +47,7 @@ export interface JetStreamManager {
     update(name: string, configuration: object): Promise<StreamInfo>;
     info(name: string, options?: { readonly subjects_filter: string }): Promise<StreamInfo>;
     purge(name: string, options?: { readonly filter: string }): Promise<unknown>;
-    /** Deletes a message. `erase`: true to overwrite its bytes, too. */
+    /** Deletes a message. `erase`: true to overwrite its bytes as well. */
     deleteMessage(name: string, seq: number, erase: boolean): Promise<boolean>;
     getMessage(name: string, query: { readonly last_by_subj: string }): Promise<{ readonly data: Uint8Array } | null>;
   };
@@ -102,14 +102,14 @@ export async function loadNatsLibrary(load: (name: string) => Promise<unknown> =
     } catch (error) {
       const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
       const state = isMissing ? "it is not installed" : `it does not load (${messageOf(error)})`;
-      throw new ConfigurationError(`Cannot use a queue of NATS through the package "${name}": ${state}; ${install}.`, {
+      throw new ConfigurationError(`Cannot use a NATS queue through the package "${name}": ${state}; ${install}.`, {
         cause: error,
       });
     }
     const missing = parts.filter((part) => typeof loaded[part] !== "function");
     if (missing.length > 0) {
       throw new ConfigurationError(
-        `Cannot use a queue of NATS through the package "${name}": it has no ${missing.join(" and no ")}; ${install}.`,
+        `Cannot use a NATS queue through the package "${name}": it has no ${missing.join(" and no ")}; ${install}.`,
       );
     }
     for (const part of parts) library[part] = loaded[part];

@@ -115,7 +115,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       try {
         const first = await coordinator(proxy.port);
         await expect(coordinator()).rejects.toThrow(
-          /^Cannot use the queue "own" at .*: another coordinator does; end it, or name another queue behind the address\.$/,
+          /^Cannot use the queue "own" at .*: another coordinator does; end it, or name another queue after the address\.$/,
         );
         const heal = proxy.partition();
         const second = await coordinator();
@@ -180,7 +180,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       );
     }));
 
-  test.concurrent("ids of any kind are no subjects, and keep apart", () =>
+  test.concurrent("ids of any kind are not subjects, and keep apart", () =>
     within(async ({ coordinator, worker }) => {
       const { queue } = await coordinator();
       const side = await worker();

@@ -189,7 +189,7 @@ describe("auditTemplate()", () => {
 
   test("one that no renderer can be made of is a problem, not an exception", () => {
     expect(own("{% if %}")).toMatchObject({ renderer: null, isAppendOnly: false, history: [] });
-    expect(own("{% if %}").problems).toEqual([expect.stringMatching(/^Cannot make a renderer from chat template /)]);
+    expect(own("{% if %}").problems).toEqual([expect.stringMatching(/^Cannot create a renderer from chat template /)]);
   });
 });
 

@@ -24,7 +24,7 @@ export type AuditTemplateOptions = {
   readonly history?: "keep-reasoning" | "branch";
   /** Turns thinking on or off. @default the template's own setting */
   readonly thinking?: boolean | null;
-  /** Variables of the template by name. @default none */
+  /** Template variables by name. @default none */
   readonly templateKwargs?: JsonObject;
   /**
    * Makes the parsers of the checkpoint's own response template, which read what no listed parser

@@ -1,6 +1,6 @@
-// Answers that a model with this template would sample, made by letting the template write them: an
-// answer, a thought, calls. Parts that a template does not write (thinking that it drops, calls
-// that it refuses) are spelled as its parsers read them.
+// Answers that a model with this template would sample, obtained by letting the template write
+// them: an answer, a thought, calls. Parts that a template does not write (thinking that it drops,
+// calls that it refuses) are spelled as its parsers read them.
 
 import type { AssistantMessage, ToolCall, Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";

@@ -139,7 +139,7 @@ describe.skipIf(models === null)(
   },
 );
 
-/** Runs until the template refuses a conversation, which is its right. */
+/** Runs until the template refuses a conversation, which it may do. */
 function untilRefused(run: () => void): void {
   try {
     run();

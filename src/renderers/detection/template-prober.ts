@@ -1,5 +1,5 @@
 // Probes a chat template by rendering small conversations with it. A rendering that the template
-// refuses is `null`, which is a finding, too.
+// refuses is `null`, which is also a finding.
 
 import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import {

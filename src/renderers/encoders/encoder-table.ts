@@ -83,7 +83,7 @@ function refuseFamily(name: string, reason: string): Promise<never> {
   );
 }
 
-/** The encoder for a config.json; `null` if no encoder is for this kind of model. */
+/** The encoder for a config.json; `null` if this kind of model has no encoder. */
 export function encoderOf(config: JsonObject | null): EncoderRow | null {
   const modelType = config?.get("model_type");
   const architectures = config?.get("architectures");

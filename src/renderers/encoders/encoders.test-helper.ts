@@ -41,7 +41,7 @@ def encode_messages(messages):
 
 export const encoderTypes = ["deepseek_v32", "deepseek_v4", "deepseek_v41"] as const;
 
-/** The encoder for a model type of config.json. @default `contents`: a module of ours */
+/** The encoder for a model type of config.json. @default `contents`: our own module */
 export async function testEncoder(
   modelType: (typeof encoderTypes)[number],
   contents: readonly string[] = [ourModule],

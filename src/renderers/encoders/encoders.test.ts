@@ -85,7 +85,7 @@ describe("deepseek-v3.2", async () => {
     ["a result of no call", [plain("user", "Hi"), plain("tool", "4")], {}],
     ["an unknown role", [plain("critic", "No.")], {}],
     ["content in parts", [plain("user", [{ type: "text", text: "Hi" }])], {}],
-    ["a message that is no object", [null], {}],
+    ["a message that is not an object", [null], {}],
     ["an answer without a thought", [plain("user", "Hi"), plain("assistant", "Hello")], { thinking: true }],
     [
       "a developer's message that dropping takes out",
@@ -93,7 +93,7 @@ describe("deepseek-v3.2", async () => {
       { thinking: true },
     ],
     [
-      "arguments that are no object",
+      "arguments that are not an object",
       [fromPlain({ role: "assistant", tool_calls: [{ function: { name: "a", arguments: "[]" } }] })],
       {},
     ],

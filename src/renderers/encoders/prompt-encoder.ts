@@ -184,7 +184,7 @@ export function argumentsObject(value: JsonValue): JsonObject {
   return read instanceof Map ? read : refuse("ValueError", "the arguments of a tool call are not a JSON object");
 }
 
-/** True if Python takes the variable as true. */
+/** True if the variable is truthy in Python. */
 export function isTruthy(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === false || value === "" || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;

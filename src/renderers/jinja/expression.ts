@@ -346,7 +346,7 @@ function addNamed(byName: Map<string, PythonValue>, spread: PythonValue): void {
   if (!(spread instanceof PythonDict)) throw typeError("only a dict gives named arguments");
   for (const { key, value } of spread.entries.values()) {
     if (!(key instanceof TracedText) || byName.has(key.text))
-      throw typeError("a named argument is no name, or given twice");
+      throw typeError("a named argument is not a name, or given twice");
     byName.set(key.text, value);
   }
 }

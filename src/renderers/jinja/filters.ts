@@ -178,7 +178,7 @@ const toJson: BoundFilter = (value, ensureAscii = false, indentBy = null, separa
 function indentWidth(value: PythonValue): number {
   if (!(value instanceof TracedText)) return Math.max(0, expectIndex(value));
   if (/^ *$/.test(value.text)) return value.text.length;
-  throw limitError("it indents JSON with something else than spaces");
+  throw limitError("it indents JSON with something other than spaces");
 }
 
 function separatorPair(separators: PythonValue): readonly [string, string] {

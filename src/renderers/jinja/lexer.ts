@@ -137,7 +137,7 @@ function readToken(source: string, offset: number): readonly [Token["type"], str
 
 function tokenValue(type: Token["type"], text: string): string {
   if (type === "string") return decodeString(text.slice(1, -1));
-  if (type === "name" && !/^[\p{ID_Start}_]/u.test(text)) throw syntaxError(`"${text}" is no name`);
+  if (type === "name" && !/^[\p{ID_Start}_]/u.test(text)) throw syntaxError(`"${text}" is not a name`);
   if (type === "float") return text.replaceAll("_", "");
   return type === "integer" ? text.replaceAll("_", "").toLowerCase() : text;
 }
@@ -164,7 +164,7 @@ function decodeString(body: string): string {
     const digits = short ?? unicode ?? long;
     if (digits === undefined) return decodeOther(other ?? "");
     const code = parseInt(digits, 16);
-    if (code > 0x10ffff) throw syntaxError(`a string holds the escape ${whole}, which is no character`);
+    if (code > 0x10ffff) throw syntaxError(`a string holds the escape ${whole}, which is not a character`);
     return String.fromCodePoint(code);
   });
 }

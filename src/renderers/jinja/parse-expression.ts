@@ -213,7 +213,7 @@ export class ExpressionParser extends TokenCursor {
   #attribute(object: Expression): Expression {
     const token = this.next();
     if (token.type === "name") return attributeOf(object, token.value);
-    if (token.type !== "integer") throw syntaxError("a point is followed by neither name nor number");
+    if (token.type !== "integer") throw syntaxError("a dot is followed by neither a name nor a number");
     return itemOf(object, constant(normalInteger(BigInt(token.value))));
   }
 

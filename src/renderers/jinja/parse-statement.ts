@@ -161,7 +161,7 @@ class TemplateParser extends ExpressionParser {
 
   #target(options: TupleOptions = {}): Target {
     const { target }: Expression = this.tuple({ ...options, isTarget: true });
-    if (target === null) throw syntaxError("something is assigned to that is no name");
+    if (target === null) throw syntaxError("something is assigned to that is not a name");
     return target;
   }
 

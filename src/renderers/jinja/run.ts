@@ -25,7 +25,7 @@ import type { TemplateSegment } from "../chat-template.ts";
  * times the longest prompts.
  */
 const maxWork = 2 ** 30;
-/** Most characters of a template. Published ones have up to 40,000. */
+/** Maximum number of characters of a template. Published ones have up to 40,000. */
 export const maxTemplateLength = 2 ** 20;
 /**
  * Time limit for compiling a template, and for one rendering. Prompts of 128,000 tokens take a
@@ -40,15 +40,15 @@ export const unwatchedOperations = 2 ** 20;
 /** The same limit for a rendering in steps, of which this is the first step: some milliseconds. */
 export const unwatchedStep = 2 ** 16;
 /**
- * Most iterations of all loops of one rendering together: a loop over all messages within a loop
- * over 2,800 of them.
+ * Maximum total number of iterations of all loops of one rendering: a loop over all messages within
+ * a loop over 2,800 of them.
  */
 const maxIterations = 2 ** 23;
-/** Most macros within macros; CPython's own recursion limit stops near 250. */
+/** Maximum nesting depth of macros; CPython's own recursion limit stops near 250. */
 const maxDepth = 200;
-/** Most bits of an integer. */
+/** Maximum number of bits of an integer. */
 export const maxIntegerBits = 2 ** 14;
-/** Most items of all lists, tuples and dicts that one rendering makes. */
+/** Maximum number of items of all lists, tuples and dicts that one rendering makes. */
 const maxAllItems = 2 ** 23;
 
 /**
@@ -66,7 +66,7 @@ export function read<T extends PythonValue | undefined>(value: T): T {
   return value;
 }
 
-/** Continuation after a statement: the next statement, or a jump of the loop around it. */
+/** Continuation after a statement: the next statement, or a jump of the enclosing loop. */
 export type Signal = "next" | "break" | "continue";
 
 export type Evaluate = (frame: Frame) => PythonValue;

@@ -199,7 +199,7 @@ export function namespaceTarget(name: string, attribute: string): Target {
     return (frame) => {
       const namespace = read(frame);
       if (namespace instanceof Namespace) return namespace;
-      throw new PythonError("TemplateRuntimeError", "an attribute is assigned to something that is no namespace");
+      throw new PythonError("TemplateRuntimeError", "an attribute is assigned to something that is not a namespace");
     };
   };
   return {

@@ -83,7 +83,10 @@ function pathKeys(path: PythonValue): readonly PythonValue[] {
 
 const firstItem: Filter = (value) => orUndefined(iteratorOf(value).next(), "there is no first item");
 
-/** Only values that can be iterated backwards have a last item: a lazy filter's result has not. */
+/**
+ * Only values that can be iterated backwards have a last item; the result of a lazy filter does
+ * not.
+ */
 const lastItem: Filter = (value) => {
   if (lengthIn(value) === null) throw typeError(`a ${pythonTypeName(value)} cannot be walked backwards`);
   return orUndefined(sizedItems(value)?.at(-1), "there is no last item");
@@ -154,7 +157,7 @@ const defaultTo: BoundFilter = (value, fallback = templateText(""), isBoolean = 
   return isTruthy(isBoolean) && !isTruthy(value) ? fallback : value;
 };
 
-/** Python's stable sort by a key; reversed, equal items keep their order too. */
+/** Python's stable sort by a key: equal items keep their order even if it is reversed. */
 function sortBy(
   items: readonly PythonValue[],
   key: (item: PythonValue) => PythonValue,
@@ -185,7 +188,8 @@ const dictSort: BoundFilter = (value, caseSensitive = false, by = null, reverse 
   if (side !== "key" && side !== "value")
     throw new PythonError("FilterArgumentError", "dictsort sorts by key or value");
   if (value instanceof Undefined) throw value.error;
-  if (!(value instanceof PythonDict)) throw new PythonError("AttributeError", `a ${pythonTypeName(value)} is no dict`);
+  if (!(value instanceof PythonDict))
+    throw new PythonError("AttributeError", `a ${pythonTypeName(value)} is not a dict`);
   const key = comparedBy(side === "key" ? 0 : 1, caseSensitive);
   return PythonList.of(sortBy(pairsOf(value), key, isTruthy(reverse)));
 };

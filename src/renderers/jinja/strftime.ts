@@ -12,7 +12,7 @@ export type LocalTime = { readonly date: Date; readonly microseconds: number };
 /** Reads `YYYY-MM-DDTHH:MM:SS[.ffffff]`. Throws a "ValueError" for anything else. */
 export function parseLocalTime(text: string): LocalTime {
   const match = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?$/.exec(text);
-  if (match === null) throw valueError(`"${text}" is no local time like 2026-01-31T12:00:00`);
+  if (match === null) throw valueError(`"${text}" is not a local time like 2026-01-31T12:00:00`);
   const [year, month, day, hour, minute, second] = match
     .slice(1, 7)
     .map((part: string | undefined) => Number(part ?? 0));

@@ -68,7 +68,8 @@ const tests: ReadonlyMap<string, Test> = new Map<string, Test>([
   plain("number", (value) => numberOf(value) !== null),
   plain("string", (value) => value instanceof TracedText),
   plain("mapping", (value) => value instanceof PythonDict),
-  // An undefined value has a length and can be looped over and called, so Jinja's answers are odd but these.
+  // An undefined value has a length and can be looped over and called, so Jinja's answers are
+  // these, odd as they are.
   plain("sequence", (value) => lengthIn(value) !== null && !(value instanceof DictView)),
   plain("iterable", isIterable),
   plain("callable", (value) => value instanceof Callable || value instanceof Undefined),

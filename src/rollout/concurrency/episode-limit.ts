@@ -58,7 +58,7 @@ export function observedIn(event: EpisodeEvent): ObservedCalls | null {
 const loadTimeoutMs = 5_000;
 
 function adaptiveLimit({ start, intervalMs = 2_000, ...setting }: AdaptiveConcurrency, clock: Clock): EpisodeLimit {
-  if (!(intervalMs > 0)) throw new RangeError(`Cannot adapt: intervalMs is ${intervalMs}, more than 0 is needed.`);
+  if (!(intervalMs > 0)) throw new RangeError(`Cannot adapt: intervalMs is ${intervalMs}, expected more than 0.`);
   const bounds = checkBounds(setting);
   const stopped = new AbortController();
   let source = setting.load;

@@ -30,7 +30,7 @@ function after(
 }
 
 describe("nextLimit()", () => {
-  it("climbs to the ceiling while tokens a second rise with the limit, and no further", () => {
+  it("climbs to the ceiling while tokens per second rise with the limit, and no further", () => {
     expect(after(60, firstLimit(bounds), () => ({})).limit).toBe(256);
     expect(after(200, firstLimit(bounds), () => ({})).limit).toBe(256);
   });

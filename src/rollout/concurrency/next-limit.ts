@@ -26,7 +26,7 @@ export function checkBounds({ floor, ceiling }: ConcurrencyBounds): ConcurrencyB
   const isWhole = Number.isSafeInteger(floor) && Number.isSafeInteger(ceiling);
   if (!isWhole || floor < 1 || ceiling < floor) {
     throw new RangeError(
-      `Cannot bound the concurrency: it is ${floor} to ${ceiling}, whole numbers with 1 <= floor <= ceiling are needed.`,
+      `Cannot bound the concurrency: it is ${floor} to ${ceiling}, expected whole numbers with 1 <= floor <= ceiling.`,
     );
   }
   return { floor, ceiling };

@@ -193,7 +193,7 @@ function restoreUnlessStuck(): void {
   try {
     restoreGlobals();
   } catch {
-    // The result of a call is not read before this was said.
+    // The result of a call is not read before this has been reported.
   }
 }
 
@@ -207,7 +207,7 @@ function attributed(error: unknown, boundary: Boundary): AttributedError {
       }
     }
   } catch {
-    // The error is not one of ours.
+    // The error does not come from our code.
   }
   return attribute(new Error(messageOf(error), { cause: error }), boundary);
 }
@@ -460,7 +460,7 @@ function finite(value: unknown, name: string): number {
 }
 
 function misfit(name: string, needed: string, value: unknown): TypeError {
-  return new TypeError(`${name} is ${shown(value)}, ${needed} is needed.`);
+  return new TypeError(`${name} is ${shown(value)}, expected ${needed}.`);
 }
 
 function shown(value: unknown): string {

@@ -233,5 +233,5 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
 }
 
 function refuse(name: string, value: unknown, expected: string): never {
-  throw new RangeError(`Cannot run an episode: ${name} is ${String(value)}, ${expected} is needed.`);
+  throw new RangeError(`Cannot run an episode: ${name} is ${String(value)}, expected ${expected}.`);
 }

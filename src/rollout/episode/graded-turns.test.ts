@@ -67,9 +67,9 @@ describe("rewards of turns", () => {
   it.each([
     ["of another length", { turnRewards: [1] }, "turnRewards has 1 entries, the trajectory has 2 turns"],
     ["that do not add up", { turnRewards: [0.5, 0.4] }, "turnRewards add up to 0.9, the reward is 1"],
-    ["that are no numbers", { turnRewards: [0.5, "0.5" as never] }, "turnRewards[1]"],
+    ["that are not numbers", { turnRewards: [0.5, "0.5" as never] }, "turnRewards[1]"],
     ["that are infinite", { turnRewards: [Infinity, 0] }, "turnRewards[0]"],
-    ["that are no list", { turnRewards: "1" as never }, "turnRewards"],
+    ["that are not a list", { turnRewards: "1" as never }, "turnRewards"],
   ] as const)("%s are refused at the grader, and nothing is trained", async (_, grade, message) => {
     const episode = await play([count(3), leave], { grade });
     expect(episode.failure).toMatchObject({ boundary: "grader", code: "bad-result" });

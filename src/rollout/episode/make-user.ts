@@ -31,6 +31,6 @@ function createUser(source: UserSource, task: Task, options: ResolvedOptions): U
   if (source.resume !== undefined) return source.resume(task, { seed, lines: spoken });
   throw new ConfigurationError(
     `Cannot resume episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot resume ` +
-      "a conversation; give it a resume method (see UserSource), or run the task again.",
+      "a conversation; add a resume method (see UserSource), or run the task again.",
   );
 }

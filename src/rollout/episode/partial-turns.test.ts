@@ -345,7 +345,7 @@ describe("a turn that the server aborts", () => {
       { engineAbort: { maxPauseMs: 60_000 } },
     );
     expect(failed).toMatchObject({ outcome: "failed", failure: { boundary: "engine", code: "timeout" } });
-    expect(failed.failure?.message).toContain("continue it, or raise engineAbort.maxPauseMs");
+    expect(failed.failure?.message).toContain("resume it, or raise engineAbort.maxPauseMs");
   });
 
   it("asks the server once for all turns that wait for it", async () => {

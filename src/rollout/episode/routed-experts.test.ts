@@ -182,7 +182,7 @@ describe("routed experts", () => {
     ["are of another shape", (bytes: Uint8Array) => bytes.subarray(4), "rows of 3 layers by 2 have"],
     ["are of another length", () => new Uint8Array(0), "the reply has 0 bytes"],
     [
-      "are no experts",
+      "are not experts",
       (bytes: Uint8Array) => new Uint8Array(bytes.length).fill(0xff),
       "the number -1 is that of no expert",
     ],
@@ -217,7 +217,7 @@ describe("routed experts", () => {
     const { episode, folder } = await play({ replies: ["How far?", leave] });
     const part = episode.trajectory.turns.at(-1)!.routedExperts!;
     const reader = openRoutedExperts(folder);
-    expect(() => reader.read({ ...part, offset: part.offset + 1 })).toThrow("are there; the file is not whole");
+    expect(() => reader.read({ ...part, offset: part.offset + 1 })).toThrow("are there; the file is incomplete");
     expect(() => openRoutedExperts(join(folder, "none")).read(part)).toThrow("Cannot read");
     reader.close();
   });

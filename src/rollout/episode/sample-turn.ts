@@ -336,8 +336,8 @@ async function untilReady(
     throw faultAt(
       "engine",
       "timeout",
-      `Cannot continue a turn that engine "${engine.name}" aborted: the server has accepted no requests for ${Math.round(waited)} ms, ` +
-        `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs (--max-pause).`,
+      `Cannot continue a turn that engine "${engine.name}" aborted: the server has not accepted requests for ${Math.round(waited)} ms, ` +
+        `and the limit is ${maxPauseMs} ms; resume it, or raise engineAbort.maxPauseMs (--max-pause).`,
       { retryable: true },
     );
   }

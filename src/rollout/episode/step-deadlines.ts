@@ -110,7 +110,7 @@ export class StepDeadlines {
   async bounded<T>(phase: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { timeouts, episodeId, clock } = this.#options;
     const { boundary, option, what } = phases[phase];
-    // Closing is not cancelled: a cancelled episode closes its environment, too.
+    // Closing is not cancelled: a cancelled episode also closes its environment.
     const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
     try {
       return await deadlines.run(action, option === null ? Infinity : timeouts[option]);

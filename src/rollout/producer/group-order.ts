@@ -74,7 +74,7 @@ export class GroupOrder {
   next(): { readonly plan: PlannedGroup; readonly begins: BegunGroup | null } | "decided" | "later" | null {
     const before = this.#earlier.at(-1);
     const isRequeued = before?.isRequeued ?? this.#requeued.length > 0;
-    // Called for groups of an earlier process too, since sources remember their draws.
+    // Also called for groups of an earlier process, since sources remember their draws.
     const drawn = isRequeued ? null : this.#plan.tasks.next(this.#draws);
     if (drawn === "later") return "later";
     const taskIndex = before?.taskIndex ?? drawn ?? this.#requeued.shift();

@@ -11,7 +11,7 @@ import type { TaskSource } from "../tasks.ts";
 
 export type ProducerPlan = {
   readonly taskset: Taskset;
-  /** The task of each group; endless, for as long as the trainer trains. */
+  /** The task of each group; unlimited, as long as the trainer trains. */
   readonly tasks: TaskSource;
   readonly groupSize: number;
   readonly seed: number;

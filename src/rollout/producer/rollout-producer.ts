@@ -160,7 +160,7 @@ export class RolloutProducer {
     const most = (this.#maxStaleness + 1) * this.#plan.batchGroups;
     if (!Number.isInteger(count) || count < 1 || count > most) {
       throw new RangeError(
-        `Cannot take ${count} groups: a whole number from 1 to ${most} is needed, (maxStaleness + 1) * batchGroups.`,
+        `Cannot take ${count} groups: expected a whole number from 1 to ${most}, (maxStaleness + 1) * batchGroups.`,
       );
     }
     const taken = this.#buffer.take(count, options.signal);

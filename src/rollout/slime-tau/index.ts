@@ -1,4 +1,4 @@
-// Public entry of the preset "slime-tau": slime's tau-bench example as it is, for comparison. Text
+// Public entry of the preset "slime-tau": slime's tau-bench example unchanged, for comparison. Text
 // prompts rendered with tools every turn, text-delta tokens, first call only, abort on any error.
 // Not the loop of this project (`run-episode.ts`), and nothing here is shared with it. Everything
 // arrives as values; the oracle is the set of records made by the Python original.
@@ -189,8 +189,8 @@ export type SlimeTauOptions = {
   /** Default: 30. */
   readonly maxSteps?: number;
   /**
-   * The sentence of the chat template and its replacement. Every occurrence is replaced, in
-   * messages too.
+   * The sentence of the chat template and its replacement. Every occurrence is replaced, even in
+   * messages.
    */
   readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
 };

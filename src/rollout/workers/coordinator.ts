@@ -314,7 +314,7 @@ export class Coordinator {
     try {
       await this.#queue!.submit(job);
     } catch (error) {
-      // Submitting it again later would fail, too.
+      // Submitting it again later would also fail.
       if (isTooLarge(error)) this.#open.get(job.episodeId)?.reject(error);
       else this.#notice("a job was not submitted", error);
     }

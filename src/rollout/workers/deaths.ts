@@ -92,7 +92,7 @@ export function deadlyEpisode(episodeId: string): Failure {
     retryable: false,
     cause: null,
     message:
-      `Cannot run episode "${episodeId}": ${mostDeaths} workers died at the same place of it; look at what its task and its tools do to a ` +
+      `Cannot run episode "${episodeId}": ${mostDeaths} workers died at the same point of it; check what its task and its tools do to a ` +
       "process (memory, native code, process.exit).",
   };
 }

@@ -225,8 +225,8 @@ class Worker {
     const task = run.task(job.split, job.taskIndex);
     if (task.contentHash !== job.contentHash) {
       throw new ConfigurationError(
-        `Cannot run episode "${job.episodeId}": task "${task.id}" is another one here (${task.contentHash.slice(0, 12)}, ` +
-          `expected ${job.contentHash.slice(0, 12)}); give the worker the data and the package of its coordinator.`,
+        `Cannot run episode "${job.episodeId}": task "${task.id}" has other content here (${task.contentHash.slice(0, 12)}, ` +
+          `expected ${job.contentHash.slice(0, 12)}); use the data and the package of its coordinator for the worker.`,
       );
     }
     held.shard = run.shard;
@@ -248,8 +248,8 @@ class Worker {
   }
 
   /**
-   * Resolves when the episode may run: by itself, or beside others while none is waiting to run by
-   * itself.
+   * Resolves when the episode may run: on its own, or next to others while none is waiting to run
+   * on its own.
    */
   async #enter(isAlone: boolean): Promise<void> {
     if (isAlone) this.#waitingAlone++;
@@ -266,7 +266,7 @@ class Worker {
   }
 
   /**
-   * `failure`: the failure with which the episode ends without being run. Resolves with true if its
+   * `failure`: the episode is not run, and ends with this failure. Resolves with true if its
    * receipt was sent.
    */
   async #run(

@@ -372,7 +372,7 @@ test("a worker with other tasks refuses them, and others run them", async () => 
   await work(running, "w-1", { run: (run) => ({ ...run, shard: run.shard, task: (_split, index) => other(index) }) });
   await work(running, "w-2");
   expect((await together(running)).totals.episodesFinished).toBe(12);
-  expect(running.notices.join("\n")).toContain("is another one here (ffffffffffff");
+  expect(running.notices.join("\n")).toContain("has other content here (ffffffffffff");
 });
 
 test("submits everything again that is open when the queue has forgotten it", async () => {

@@ -112,7 +112,7 @@ function responseSink(onLeave: () => void): Sink {
 }
 
 function socketSink(outgoing: ServerResponse): Sink {
-  // A connection that closes with unsent bytes is closed by the client, and not an error of ours.
+  // A connection that closes with unsent bytes was closed by the client, which is not our error.
   outgoing.on("error", () => undefined);
   return {
     response: Promise.resolve(RESPONSE_ALREADY_SENT),

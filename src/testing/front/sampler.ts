@@ -4,7 +4,7 @@
 
 /** The parameters of one generation, checked, with defaults filled in. */
 export type SamplerParams = {
-  /** Most tokens to sample; bounded by the context. May be 0. */
+  /** Maximum number of tokens to sample, limited by the context. May be 0. */
   readonly maxNewTokens: number;
   /** Number of tokens before which no stop token may be sampled. */
   readonly minNewTokens: number;

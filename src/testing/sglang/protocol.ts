@@ -48,7 +48,7 @@ export type SglangProtocol = {
    * stay below it.
    */
   readonly mayFillContext: boolean;
-  /** Number of context tokens that a reply without a limit of its own leaves free. */
+  /** Number of context tokens that a reply without its own limit leaves free. */
   readonly freeTokens: number;
   /** True if the ids of a request with text and ids are used; otherwise the request is refused. */
   readonly idsWinOverText: boolean;

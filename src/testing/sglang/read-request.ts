@@ -311,7 +311,7 @@ const samplingSchema = z.strictObject({
 });
 
 /**
- * True for `max_new_tokens`, where null has a meaning of its own, and for unknown names, which are
+ * True for `max_new_tokens`, where null has its own meaning, and for unknown names, which are
  * refused with any value.
  */
 function keepsNull(name: string): boolean {

@@ -79,8 +79,8 @@ const forwardedHeaders =
   /^(authorization|content-type|x-request-id(-.*)?|x-correlation-id|traceparent|tracestate|x-smg-routing-key)$/;
 
 /**
- * Most attempts for one request, and the number of attempts without an answer after which a worker
- * is skipped.
+ * Maximum number of attempts for one request, and the number of attempts without an answer after
+ * which a worker is skipped.
  */
 const maxAttempts = 5;
 const circuitFailures = 10;

@@ -21,8 +21,8 @@ export type SglangFrontOptions = {
   /** Name that the server gives its model. Default "model". */
   readonly modelPath?: string;
   /**
-   * Most tokens of prompt and completion together; it must exceed the prompt by more than
-   * `reservedTokens`. Default 32,768.
+   * Maximum number of tokens of prompt and completion together; it must exceed the prompt by more
+   * than `reservedTokens`. Default 32,768.
    */
   readonly contextLength?: number;
   /**

@@ -31,7 +31,7 @@ export type VllmFrontOptions = {
   readonly tokenizer?: Tokenizer | null;
   /** Name of the served model; another one is refused. Default "model". */
   readonly model?: string;
-  /** Most tokens of prompt and completion together. Default 32,768. */
+  /** Maximum number of tokens of prompt and completion together. Default 32,768. */
   readonly contextLength?: number;
   /** First id that is refused. Default `null`: none is. */
   readonly vocabularySize?: number | null;

@@ -245,7 +245,7 @@ export type TrainingPoint = Readonly<Record<string, number | null>>;
 export type Training = {
   readonly facts: RunFacts;
   readonly version: string;
-  /** One sentence, and the signs that support it. */
+  /** One sentence, and the evidence for it. */
   readonly verdict: { readonly level: "good" | "warning" | "bad" | "open"; readonly text: string };
   readonly signs: readonly { readonly level: "good" | "warning" | "bad"; readonly text: string }[];
   readonly steps: readonly TrainingPoint[];

@@ -1,4 +1,4 @@
-"""Stands in for slime where its checkout is not at hand: what our code touches, behaving as slime's own does, in our words.
+"""Stand-in for slime if no checkout is available: reimplements the parts that our code uses, with the same behaviour.
 
 SLIME_REPO=<checkout> makes the same tests use slime's own modules instead.
 """

@@ -1,11 +1,11 @@
-"""Stands in for SGLang's kernels of CUDA where there is none: whatever is imported from it exists, and no call of it works."""
+"""Stand-in for SGLang's CUDA kernels on machines without CUDA: every imported name exists, and every call fails."""
 
 import importlib.abc
 import importlib.machinery
 import sys
 import types
 
-# SGLang refuses older ones.
+# SGLang refuses older versions.
 __version__ = "0.4.10"
 
 

@@ -1,4 +1,4 @@
-"""An environment of verifiers 0.1 to 0.3: three sums with one tool. It needs verifiers and datasets alone."""
+"""An environment of verifiers 0.1 to 0.3: three sums with one tool. It requires only verifiers and datasets."""
 
 try:
     import verifiers.legacy as vf

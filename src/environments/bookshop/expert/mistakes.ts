@@ -26,7 +26,7 @@ export const mistakeNames = [
 ] as const;
 export type MistakeName = (typeof mistakeNames)[number];
 
-/** The texts that replace the right one, one per mistake that is possible here. */
+/** Texts that replace the right one: one for each mistake that is possible here. */
 export function mistakesOf(
   step: Step,
   random: Random,

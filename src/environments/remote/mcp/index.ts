@@ -77,7 +77,7 @@ export async function mcpEnvironment(options: McpEnvironmentOptions): Promise<Re
   } = options;
   if (!Number.isSafeInteger(warm) || warm < 0 || warm > 1_000) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${hideSecrets(address)}": warm is ${warm}, a whole number from 0 to 1000 is needed.`,
+      `Cannot use "mcp:${hideSecrets(address)}": warm is ${warm}, expected a whole number from 0 to 1000.`,
     );
   }
   const { variables = process.env, cwd = process.cwd(), limits = {} } = options;

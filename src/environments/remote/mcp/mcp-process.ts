@@ -250,14 +250,14 @@ export function parseMcpCommand(text: string, env: Readonly<Record<string, strin
   }
   const [file, ...args] = words.slice(start);
   if (file !== undefined && file !== "") return { file, args, variables };
-  throw new ConfigurationError(`Cannot run "mcp:${shown}": it names no program; give --env "mcp:<command or url>".`);
+  throw new ConfigurationError(`Cannot run "mcp:${shown}": it names no program; pass --env "mcp:<command or url>".`);
 }
 
 /** Throws a `ConfigurationError` if the command has an HTTP address with a user name or a password. */
 export function refuseCommandCredentials(text: string): void {
   if (!hasHttpCredentials(text)) return;
   throw new ConfigurationError(
-    `Cannot run "mcp:${hideSecrets(text)}": an address in it holds a user or a password, which every record of the run would show; put the address into a variable, and write its name: $NAME.`,
+    `Cannot run "mcp:${hideSecrets(text)}": an address in it contains a user name or password, which every record of the run would show; put the address in a variable, and write its name: $NAME.`,
   );
 }
 

@@ -120,7 +120,7 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
   }
   if (tasks === null) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${hideSecrets(address)}": a server of tools has no tasks; give them with --env-tasks <file>.`,
+      `Cannot use "mcp:${hideSecrets(address)}": an MCP server has no tasks; pass them with --env-tasks <file>.`,
     );
   }
   const pool = new WarmPool(options.warm, (signal) =>
@@ -345,7 +345,7 @@ function foreignService({ name, address }: McpServiceOptions, { tasks, open, clo
     open: async (task, { signal }) => {
       const mcpTask = taskOf(task);
       if (mcpTask === undefined)
-        throw new RangeError(`Cannot open task "${task.id}": it is not of "${hideSecrets(address)}".`);
+        throw new RangeError(`Cannot open task "${task.id}": it is not a task of "${hideSecrets(address)}".`);
       const world = await open(signal);
       try {
         await writeFiles(mcpTask, world.folder);
@@ -485,7 +485,7 @@ async function ownService(
       await close();
       throw remoteFault(
         "remote-invalid",
-        `Cannot open task "${task.id}" at "${hideSecrets(address)}": it is another server by now.`,
+        `Cannot open task "${task.id}" at "${hideSecrets(address)}": a different server answers there now.`,
       );
     },
     close: closeService,

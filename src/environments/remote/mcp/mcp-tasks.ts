@@ -85,14 +85,14 @@ export async function readMcpTasks(text: string, { file, loadGrader }: ReadTasks
     if (grader === undefined) {
       const loaded = await loadGrader(module);
       if (typeof loaded !== "function")
-        throw refuse(place, `the default export of its grader "${module}" is no function`);
+        throw refuse(place, `the default export of its grader "${module}" is not a function`);
       grader = loaded as McpGrader;
       graders.set(module, grader);
     }
     tasks.push({ ...task, grader });
   }
   if (tasks.length > 0) return tasks;
-  throw new ConfigurationError(`Cannot read tasks from "${file}": it has none; give a task a line.`);
+  throw new ConfigurationError(`Cannot read tasks from "${file}": it has none; write one task per line.`);
 }
 
 function readTask(line: string, place: string): Omit<McpTask, "grader"> & { readonly grader: string } {
@@ -100,9 +100,9 @@ function readTask(line: string, place: string): Omit<McpTask, "grader"> & { read
   try {
     given = asRecord(JSON.parse(line));
   } catch (error) {
-    throw refuse(place, `it is no JSON (${messageOf(error)})`);
+    throw refuse(place, `it is not JSON (${messageOf(error)})`);
   }
-  if (given === null) throw refuse(place, "it is no object");
+  if (given === null) throw refuse(place, "it is not an object");
   const unknown = Object.keys(given).find((key) => !keys.includes(key));
   if (unknown !== undefined) throw refuse(place, `"${unknown}" is not a field of a task; use ${keys.join(", ")}`);
   const text = (key: string, initial?: string | null): string | null => {
@@ -132,7 +132,7 @@ function readTask(line: string, place: string): Omit<McpTask, "grader"> & { read
 
 function readFiles(value: unknown, place: string): Readonly<Record<string, string>> {
   const files = asRecord(value);
-  if (files === null) throw refuse(place, '"files" is no object');
+  if (files === null) throw refuse(place, '"files" is not an object');
   for (const [path, text] of Object.entries(files)) {
     if (typeof text !== "string") throw refuse(place, `file "${path}" is not a string`);
     if (isAbsolute(path) || path === "" || normalize(path).startsWith("..")) {

@@ -205,8 +205,8 @@ describe("readMcpTasks()", () => {
     expect(messageOf(error)).toContain(problem);
   });
 
-  it("refuses a grader that is no function", async () => {
-    await expect(read(line({}), 5)).rejects.toThrow("is no function");
+  it("refuses a grader that is not a function", async () => {
+    await expect(read(line({}), 5)).rejects.toThrow("is not a function");
   });
 });
 

@@ -47,7 +47,7 @@ export class OddMessages {
     if (message === null) return null;
     const { method, id, params } = message;
     if (typeof method === "string") {
-      // A line of a log may have a "method", too.
+      // A line of a log may also have a "method".
       if (message["jsonrpc"] !== "2.0") return null;
       const given = isId(id) ? { id } : {};
       const fields = asRecord(params);

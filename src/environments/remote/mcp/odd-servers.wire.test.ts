@@ -315,7 +315,7 @@ describe("readToolResult()", () => {
     ["shows a list beside another text", { content: text("two"), structuredContent: [1, 2] }, "two\n[1, 2]"],
     ["and a text", { content: [], structuredContent: "seven" }, '"seven"'],
     ["shows nothing of none", { content: text("a"), structuredContent: null }, "a"],
-    ["reads a text that is no list", { content: "text" }, "text"],
+    ["reads a text that is not a list", { content: "text" }, "text"],
     ["reads a block that is alone", { content: { type: "text", text: "a" } }, "a"],
     ["notes content that it does not know", { content: [{ type: "hologram" }] }, "[hologram, not shown]"],
   ])("%s", (_, result, expected) => {

@@ -19,7 +19,7 @@ import { asRecord } from "./result-text.ts";
 export async function ownTasks(connection: McpConnection, address: string): Promise<OwnTasks> {
   if (connection.own === null) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${hideSecrets(address)}": a server of tools has no tasks; give them with --env-tasks <file>.`,
+      `Cannot use "mcp:${hideSecrets(address)}": an MCP server has no tasks; pass them with --env-tasks <file>.`,
     );
   }
   const signal = AbortSignal.timeout(120_000);
@@ -74,7 +74,7 @@ function readResult(name: string, value: unknown): ToolResult {
   const [first] = Array.isArray(content) ? (content as readonly unknown[]) : [];
   const text = asRecord(first)?.["text"];
   if (extra === null || typeof text !== "string" || typeof isError !== "boolean") {
-    throw remoteFault("remote-invalid", `Cannot read the result of "${name}": it is not what a server of ours sends.`);
+    throw remoteFault("remote-invalid", `Cannot read the result of "${name}": it is not what our own server sends.`);
   }
   const { endsEpisode, info, reward } = extra;
   return {
@@ -95,5 +95,5 @@ function exactObject(text: unknown, { what = "an info", maxSize = 1_000_000 } = 
   } catch (error) {
     throw remoteFault("remote-invalid", `Cannot read ${what}: ${messageOf(error)}`, { cause: error });
   }
-  throw remoteFault("remote-invalid", `Cannot read ${what}: it is no object.`);
+  throw remoteFault("remote-invalid", `Cannot read ${what}: it is not an object.`);
 }

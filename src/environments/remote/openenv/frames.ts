@@ -37,7 +37,7 @@ const where = "a message of the OpenEnv server";
 /** Reads a frame. Throws the fault "remote-invalid" for any other text. */
 function readFrame(text: string): Frame {
   const message = asObject.read(parseMessage(text, where));
-  if (message === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is no object.`);
+  if (message === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is not an object.`);
   const type = fieldOf(message, "type", asText, where);
   const data = fieldOf(message, "data", asObject, where);
   switch (type) {
@@ -82,7 +82,7 @@ function problemOf(value: JsonValue): string {
 
 /**
  * Fault codes of errors after which a session gives no further answer, or with which it never
- * began. Any other error is the server's fault, too.
+ * began. Any other error is also the server's fault.
  */
 const faultCodes: Readonly<Record<string, RemoteFaultCode>> = {
   CAPACITY_REACHED: "remote-capacity",

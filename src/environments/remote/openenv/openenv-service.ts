@@ -162,7 +162,7 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
 
 function withoutTasks(origin: string): ConfigurationError {
   return new ConfigurationError(
-    `Cannot play the OpenEnv server at ${origin}: it has no tasks of its own (no Task API), and none are given; give seeds, as --env-tasks seeds:100, or a file with a task in each line.`,
+    `Cannot run the OpenEnv server at ${origin}: it has no tasks of its own (no Task API), and none are given; pass seeds, like --env-tasks seeds:100, or a file with one task per line.`,
   );
 }
 
@@ -262,7 +262,7 @@ class OpenEnvSession implements RemoteSession {
       if (first.done) {
         throw remoteFault(
           "remote-error",
-          `Cannot play task "${task.id}": the world says that it is done when it is reset.`,
+          `Cannot run task "${task.id}": the world reports that it is done right after its reset.`,
         );
       }
       const listed =

@@ -22,13 +22,13 @@ import {
 import { ask, connectTo, farewell, faultOfFrame, type Place, type StepAnswer, steps } from "./frames.ts";
 import { wellFormed } from "../../../lib/visible-text.ts";
 
-const where = "what a server of ours says";
+const where = "what our own server sends";
 
 /** The server's tasks; `null` if it is not an `env-server`. */
 export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string, string>>): Promise<OwnTasks | null> {
   const get = async (path: string): Promise<JsonObject> => {
     const answer = asObject.read(await http.json({ method: "GET", path, headers }));
-    if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are no object.`);
+    if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are not an object.`);
     return answer;
   };
   const about = asObject.read((await http.jsonIfServed({ method: "GET", path: "/tasks", headers })) ?? null);

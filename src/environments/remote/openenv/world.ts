@@ -26,7 +26,7 @@ const where = "the schema of an OpenEnv server";
 /** The flavour of a world, detected from the JSON Schema of its action, as given by GET /schema. */
 export function flavourOf(schema: JsonValue, observationField: string | null): WorldFlavour {
   const action = asObject.read(schema);
-  if (action === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: "action" is no object.`);
+  if (action === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: "action" is not an object.`);
   const properties = fieldOf(action, "properties", orNull(asObject), where) ?? new Map<string, JsonValue>();
   if (properties.has("tool_name") && properties.has("arguments")) return mcpFlavour(observationField);
   const name = toolNameOf(fieldOf(action, "title", orNull(asText), where) ?? "");

@@ -147,7 +147,7 @@ function taskOf(environment: string, split: string, index: number): Task {
 function asRecord(value: JsonValue): JsonObject {
   const record = asObject.read(value);
   if (record !== undefined) return record;
-  throw remoteFault("remote-invalid", `Cannot read ${where}: it is no object.`);
+  throw remoteFault("remote-invalid", `Cannot read ${where}: it is not an object.`);
 }
 
 async function listOf(
@@ -158,7 +158,7 @@ async function listOf(
 ): Promise<readonly JsonValue[]> {
   const list = asList.read(await http.json({ method: "GET", path, headers }, options));
   if (list !== undefined) return list;
-  throw remoteFault("remote-invalid", `Cannot read ${where} to ${path}: it is no list.`);
+  throw remoteFault("remote-invalid", `Cannot read ${where} to ${path}: it is not a list.`);
 }
 
 type World = {

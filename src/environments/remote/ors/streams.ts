@@ -123,7 +123,7 @@ async function readEvents(http: RemoteHttp, request: RemoteRequest, signal: Abor
 
 function readAnswer(data: string): OrsAnswer {
   const answer = asObject.read(parseMessage(data, where));
-  if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is no object.`);
+  if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is not an object.`);
   if (!fieldOf(answer, "ok", asBoolean, where)) {
     return { type: "refused", error: fieldOf(answer, "error", asText, where) };
   }

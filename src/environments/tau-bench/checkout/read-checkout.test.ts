@@ -56,7 +56,7 @@ describe("readTauBenchCheckout()", () => {
     });
   });
 
-  it("refuses a folder that is no checkout, and says what is missing", async () => {
+  it("refuses a folder that is not a checkout, and says what is missing", async () => {
     await withFolder(new Map([["retail/wiki.md", ""]]), async (folder) => {
       expect(await isTauBenchCheckout(folder)).toBe(false);
       expect(await isTauBenchCheckout(join(folder, "nowhere"))).toBe(false);
@@ -72,7 +72,7 @@ describe("readTauBenchCheckout()", () => {
       "a damaged table",
       withFile("tau_bench/envs/retail/data/users.json", "{\n}\n}"),
       "users.json",
-      "line 3: this is no JSON",
+      "line 3: this is not JSON",
     ],
     [
       "a table of another kind",
@@ -81,7 +81,7 @@ describe("readTauBenchCheckout()", () => {
       "a table is an object",
     ],
     [
-      "a source that is no text",
+      "a source that is not a string",
       withFile("tau_bench/envs/retail/rules.py", Uint8Array.of(0xff)),
       "rules.py",
       "not valid UTF-8",
@@ -129,7 +129,7 @@ describe("readTauBenchCheckout()", () => {
   it("refuses a folder in the place of a file", async () => {
     await withFolder(without("tau_bench/envs/retail/wiki.md"), async (folder) => {
       await mkdir(join(folder, "tau_bench/envs/retail/wiki.md"));
-      expect(await refusal(folder)).toContain("it is no file");
+      expect(await refusal(folder)).toContain("it is not a file");
     });
   });
 

@@ -171,7 +171,7 @@ function parse(text: string, path: string, firstLine: number): JsonValue {
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     const line = firstLine + text.slice(0, error.offset).split("\n").length - 1;
-    throw cannotRead(`"${path}", line ${line}`, `this is no JSON (${error.pythonMessage})`);
+    throw cannotRead(`"${path}", line ${line}`, `this is not JSON (${error.pythonMessage})`);
   }
 }
 

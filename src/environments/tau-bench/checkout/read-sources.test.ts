@@ -90,7 +90,7 @@ describe("readToolList() and readToolSchema()", () => {
     ["from .mend", "from mend", "not imported from a module beside"],
     ["from .mend import Mend", "from . import Mend", "not imported from a module beside"],
     ["from .mend import Mend", "import Mend", "not imported from a module beside"],
-    ["Mend]", "Mend()]", "this is no class"],
+    ["Mend]", "Mend()]", "this is not a class"],
     ["Mend]", "Lend]", 'there is no import "Lend"'],
     ["Mend]", "Mend]\nALL_TOOLS.reverse()", "a statement could change"],
   ]);
@@ -161,7 +161,7 @@ describe("parseUserPrompts()", () => {
   const changed = (key: string, value: JsonValue): string => dumpJson(new Map([...texts, [key, value]]));
 
   it.each([
-    ["no JSON", "{", "it is no JSON"],
+    ["no JSON", "{", "it is not JSON"],
     ["no object", "[]", 'it has no string "greeting"'],
     ["a missing text", changed("check", 1), 'it has no string "check"'],
     ["an unknown placeholder", changed("check", "{model}"), 'in "check", "{model}" is none of its placeholders'],

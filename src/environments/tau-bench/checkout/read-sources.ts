@@ -31,7 +31,7 @@ export function readToolList(source: PythonSource): ToolClass[] {
   const scope = readScope(source, source.top);
   const { value } = findBinding(source, scope, "ALL_TOOLS", "assignment");
   return readItems(source, value).map((item) => {
-    if (item.name !== "VariableName") throw problemAt(source, item, `this is no class (${quote(source, item)})`);
+    if (item.name !== "VariableName") throw problemAt(source, item, `this is not a class (${quote(source, item)})`);
     const { node, module, name } = findBinding(source, scope, textOf(source, item), "import");
     const path = module.startsWith(".") ? module.slice(1) : "";
     if (path === "" || path.includes(".") || name === null) {

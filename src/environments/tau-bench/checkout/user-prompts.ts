@@ -57,7 +57,7 @@ function parseTemplate(text: string, placeholders: readonly string[]): Template 
   return parts;
 }
 
-/** Replaces all placeholders by values; a placeholder without a value becomes "". */
+/** Replaces all placeholders with values; a placeholder without a value becomes "". */
 function fillTemplate(template: Template, values: Readonly<Record<string, string>>): string {
   return template.map((part) => (typeof part === "string" ? part : (values[part.placeholder] ?? ""))).join("");
 }
@@ -82,7 +82,7 @@ export function parseUserPrompts(text: string, file: string): TauUserPrompts {
   try {
     prompts = parseJson(text);
   } catch (error) {
-    if (error instanceof JsonSyntaxError) throw cannotRead(file, `it is no JSON (${error.pythonMessage})`);
+    if (error instanceof JsonSyntaxError) throw cannotRead(file, `it is not JSON (${error.pythonMessage})`);
     throw error;
   }
   const read = (key: string, placeholders: readonly string[]): Template => {

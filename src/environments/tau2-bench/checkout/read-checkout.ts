@@ -131,7 +131,7 @@ function tasksOfSplit(
   const list = all instanceof Map ? all.get("tasks") : all;
   const named = parse(`${place}/split_tasks.json`, splits);
   const ids = named instanceof Map ? named.get(split) : null;
-  if (!Array.isArray(list)) throw cannotRead(`"${place}/tasks.json"`, "it is no list of tasks", checkoutRemedy);
+  if (!Array.isArray(list)) throw cannotRead(`"${place}/tasks.json"`, "it is not a list of tasks", checkoutRemedy);
   if (!Array.isArray(ids))
     throw cannotRead(`"${place}/split_tasks.json"`, `there is no split "${split}"`, checkoutRemedy);
   const known = new Set(ids);
@@ -143,7 +143,7 @@ function parse(path: string, text: string): JsonValue {
     return parseJson(text);
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
-    throw cannotRead(`"${path}"`, `it is no JSON (${error.pythonMessage})`, checkoutRemedy);
+    throw cannotRead(`"${path}"`, `it is not JSON (${error.pythonMessage})`, checkoutRemedy);
   }
 }
 

@@ -1,4 +1,4 @@
-// Docstrings in Google's style, parsed like the parser with which upstream makes its tool
+// Docstrings in Google's style, parsed as by the parser that upstream uses for its tool
 // descriptions: a first line, the text after it, and the description of each argument. Other styles
 // are refused rather than guessed.
 

@@ -1,6 +1,6 @@
-// JSON schemas for Python's type annotations, as written by the library with which upstream makes
-// its tool schemas: builtin types, lists, dictionaries, choices, enumerations of strings, and
-// models with their fields. Any other annotation is refused.
+// JSON schemas for Python's type annotations, as written by the library that upstream uses for its
+// tool schemas: builtin types, lists, dictionaries, choices, enumerations of strings, and models
+// with their fields. Any other annotation is refused.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -61,7 +61,7 @@ export class Schemas {
       case "MemberExpression":
         return this.#ofGeneric(module, node, depth);
     }
-    throw problemAt(source, node, `this is no type that is known (${quote(source, node)})`);
+    throw problemAt(source, node, `this type is not known (${quote(source, node)})`);
   }
 
   /** The schema of a field, with the title made from its name, the description and the default. */
@@ -93,7 +93,7 @@ export class Schemas {
     } else if (meaning.binding.type === "class") {
       return this.#refer(meaning, depth);
     }
-    throw problemAt(source, node, `this is no type that is known (${quote(source, node)})`);
+    throw problemAt(source, node, `this type is not known (${quote(source, node)})`);
   }
 
   async #ofGeneric(module: Module, node: SyntaxNode, depth: number): Promise<JsonObject> {
@@ -102,7 +102,7 @@ export class Schemas {
     const parts = splitAtCommas(rest.slice(0, -1), ({ name }) => name === ",");
     const types = parts.flatMap(([first, second]) => (first === undefined || second !== undefined ? [] : [first]));
     const [first, second, third] = types;
-    const refuse = () => problemAt(source, node, `this is no type that is known (${quote(source, node)})`);
+    const refuse = () => problemAt(source, node, `this type is not known (${quote(source, node)})`);
     if (base?.name !== "VariableName" || open?.name !== "[" || types.length !== parts.length) throw refuse();
     const meaning = await this.#modules.meaningOf(module, base);
     if (first === undefined) throw refuse();
@@ -295,7 +295,7 @@ export class Schemas {
     const isClass = meaning?.type === "definition" && meaning.binding.type === "class";
     const members = isClass ? await this.#membersOf(meaning.module, meaning.binding.node) : null;
     const member = members?.get(textOf(source, name));
-    if (member === undefined) throw problemAt(source, node, `this is no value that is known (${quote(source, node)})`);
+    if (member === undefined) throw problemAt(source, node, `this value is not known (${quote(source, node)})`);
     return member;
   }
 }
@@ -349,7 +349,7 @@ function readAlternatives(source: PythonSource, node: SyntaxNode, depth = 0): Sy
     textOf(source, operator) !== "|" ||
     depth > 50
   ) {
-    throw problemAt(source, node, `this is no type that is known (${quote(source, node)})`);
+    throw problemAt(source, node, `this type is not known (${quote(source, node)})`);
   }
   return [...readAlternatives(source, left, depth + 1), ...readAlternatives(source, right, depth + 1)];
 }

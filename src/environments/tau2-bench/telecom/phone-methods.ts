@@ -32,8 +32,8 @@ import {
 } from "./phone.ts";
 
 /**
- * A method that brings a switch into a state by flipping it, twice if it already had the state,
- * because flipping has side effects.
+ * A method that sets a switch by flipping it: twice if it is already in that state, because
+ * flipping has side effects.
  */
 function forceMethod(
   name: string,

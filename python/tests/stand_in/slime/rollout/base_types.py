@@ -1,4 +1,4 @@
-"""What a rollout function returns."""
+"""Return types of a rollout function."""
 
 from __future__ import annotations
 

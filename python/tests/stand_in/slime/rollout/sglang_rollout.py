@@ -1,5 +1,5 @@
 """slime's own rollout: one call of the custom generate function for each sample, a bounded number at a time, until enough
-groups pass the filter; the rest is aborted, and with partial rollouts handed back to the data source.
+groups pass the filter; the rest is aborted and, with partial rollouts, returned to the data source.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ async def _roll_out(args: Any, rollout_id: int, data_source: Any) -> tuple[Any, 
 
 
 EVAL_SAMPLES: list[Any] = []
-"""Of the one evaluation set. slime reads it from a file with a tokenizer."""
+"""Samples of the only evaluation set. slime reads them from a file with a tokenizer."""
 
 
 async def _evaluate(args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own, for every rollout of the process."""
+"""One event loop in its own thread, for every rollout of the process."""
 
 from __future__ import annotations
 

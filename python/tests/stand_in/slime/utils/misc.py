@@ -1,4 +1,4 @@
-"""Functions by their path, and classes with one instance."""
+"""Loads functions by path, and defines singleton classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sample, as far as rollouts fill it and training reads it."""
+"""The sample, with the fields that rollouts fill and training reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dynamic sampling: the verdict on a group, and how often groups were dropped for what."""
+"""Dynamic sampling: the verdict on a group, and counts of dropped groups by reason."""
 
 from __future__ import annotations
 
