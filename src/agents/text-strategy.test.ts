@@ -115,7 +115,7 @@ describe("what act and react read", () => {
     expect(decision).toMatchObject({
       feedback: expect.stringContaining(
         'Write a call like this:\nAction:\n{"name": "get_order", "arguments": {"id": "7"}}',
-      ),
+      ) as string,
     });
   });
 
@@ -125,7 +125,7 @@ describe("what act and react read", () => {
       const decision = decide(text);
       expect([decision.type, codes(decision)]).toEqual(["observe", ["not-json"]]);
       expect(decision).toMatchObject({
-        feedback: expect.stringContaining('Action:\n{"name": "get_order", "arguments": {"id": "..."}}'),
+        feedback: expect.stringContaining('Action:\n{"name": "get_order", "arguments": {"id": "..."}}') as string,
       });
     },
   );

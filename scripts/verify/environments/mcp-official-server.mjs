@@ -2,11 +2,8 @@
 // both revisions or of 2026-07-28 only. Run from the folder where the package is installed:
 //   node mcp-official-server.mjs <folder> stdio|<port> both|newest
 
-/**
- * oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call,
- * typescript/no-unsafe-member-access, typescript/no-unsafe-return -- The package is third-party: it
- * is installed where this runs, and its types are not available here.
- */
+/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- The
+   package is third-party: it is installed where this runs, and its types are not available here. */
 
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
