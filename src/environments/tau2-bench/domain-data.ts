@@ -52,11 +52,18 @@ const loaded = new Map<string, Promise<DomainData>>();
  * Rejects with a `ConfigurationError` that names the file if any file is missing, unreadable or of
  * the wrong shape.
  */
-export function loadDomainData(domain: Domain, folder: string): Promise<DomainData> {
+export function loadDomainData(
+  domain: Domain,
+  folder: string,
+  added: ReadonlyMap<string, string> = new Map(),
+): Promise<DomainData> {
   const place = join(resolve(folder), domain.name);
-  let loading = loaded.get(place);
+  let loading = added.size > 0 ? undefined : loaded.get(place);
   if (loading === undefined) {
-    loading = openFolder(resolve(folder), domain).then((files) => readDomainData(domain, files));
+    loading = openFolder(resolve(folder), domain).then((files) =>
+      readDomainData(domain, { ...files, read: async (path) => (await files.read(path)) ?? added.get(path) ?? null }),
+    );
+    if (added.size > 0) return loading;
     loaded.set(place, loading);
     // A broken folder may have been repaired by the next request.
     loading.catch(() => loaded.delete(place));

@@ -106,9 +106,14 @@ function agentOnly(side: {
  * Loads the data of a domain, once per process. Rejects with a `ConfigurationError` for an unknown
  * domain, and for files that are missing or differ in structure from upstream's.
  */
-export async function loadTau2Data(options: { readonly domain: string; readonly folder: string }): Promise<DomainData> {
+export async function loadTau2Data(options: {
+  readonly domain: string;
+  readonly folder: string;
+  /** Texts of files that the folder lacks, by path within it. @default none */
+  readonly added?: ReadonlyMap<string, string>;
+}): Promise<DomainData> {
   const domain = Object.values(domains).find(({ name }) => name === options.domain) ?? (await bankOf(options.domain));
-  if (domain !== null) return loadDomainData(domain, options.folder);
+  if (domain !== null) return loadDomainData(domain, options.folder, options.added);
   throw new ConfigurationError(
     `Cannot load tau2-bench/${options.domain}: there is none; use one of ${tau2Domains.join(", ")}.`,
   );
