@@ -9,6 +9,7 @@ import { defineToolkit, type Domain, type LoadedKnowledge, type Toolkit } from "
 import { accountTools } from "./account-tools.ts";
 import { customerTools, discoveryTools } from "./agent-tools.ts";
 import { creditCardTools } from "./credit-card-tools.ts";
+import { creditLimitTools } from "./credit-limit-tools.ts";
 import { debitCardStateTools } from "./debit-card-states.ts";
 import { debitCardTools } from "./debit-card-tools.ts";
 import { disputeTools } from "./dispute-tools.ts";
@@ -121,6 +122,7 @@ function bankingToolkits(docs: Docs, search: Toolkit["methods"]): { readonly age
     ...discoveryTools({ agent: () => agent, user, docs }),
     ...disputeTools,
     ...creditCardTools,
+    ...creditLimitTools,
     ...accountTools,
     ...debitCardTools,
     ...debitCardStateTools,

@@ -7,10 +7,20 @@ import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-sema
 import type { Database } from "../database.ts";
 import { defineDiscoverableTool, type Method } from "../toolkit.ts";
 import { ageOf } from "./account-tools.ts";
-import { latestFirst } from "./credit-card-tools.ts";
 import { cardsOf, closedAccountOf, findCard, statusOf } from "./debit-card-tools.ts";
 import { today } from "./ids.ts";
-import { getField, isAnyMissing, isDigits, isIn, lowered, show, showJson, titled, toNumberIfAny } from "./python.ts";
+import {
+  getField,
+  isAnyMissing,
+  isDigits,
+  isIn,
+  latestFirst,
+  lowered,
+  show,
+  showJson,
+  titled,
+  toNumberIfAny,
+} from "./python.ts";
 import { type Entry, recordAt } from "./query.ts";
 
 const sequences = ["0123456789", "9876543210"];

@@ -271,6 +271,7 @@ class Reader {
     if (hex !== undefined) {
       const digits = this.#while(/^[0-9a-fA-F]$/, hex);
       const value = parseInt(digits, 16);
+      if (value > 0x7fffffff) throw new PythonError("OverflowError", "Python int too large to convert to C int");
       if (digits.length < hex || value > 0x10ffff) throw new PatternSyntaxError("incomplete escape");
       return String.fromCodePoint(value);
     }

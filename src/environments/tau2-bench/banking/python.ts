@@ -127,3 +127,15 @@ export const balanceOf = (account: JsonObject): number =>
 export function parseAmount(value: JsonValue): number {
   return toNumberIfAny(show(value).replaceAll("$", "").replaceAll(",", "")) ?? 0;
 }
+
+/** Sorts records by a date as text, the latest first, and equal ones in their order. */
+export function latestFirst(records: readonly JsonObject[], field: string): JsonObject[] {
+  const dateOf = (record: JsonObject): JsonValue => {
+    const date = getField(record, field);
+    return isTruthy(date) ? date : "";
+  };
+  return records.toSorted((left, right) => {
+    const [one, other] = [dateOf(left), dateOf(right)];
+    return isOrdered("<", one, other) ? 1 : isOrdered("<", other, one) ? -1 : 0;
+  });
+}
