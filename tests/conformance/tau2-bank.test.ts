@@ -10,7 +10,7 @@ const data = sharedFolder("tau2-bench");
 const counts: Readonly<Record<string, number>> = {
   "bank-calls.jsonl": 28,
   "bank-policies.jsonl": 102,
-  "bank-searches.jsonl": 1000,
+  "bank-searches.jsonl": 400,
 };
 
 describe.skipIf(data === null)("the bank of τ²-bench (skipped without ../shared/tau2-bench)", async () => {

@@ -197,7 +197,7 @@ function mergeValues(target: JsonObject, update: JsonObject): JsonObject {
 function readNoted(name: string, value: JsonValue | undefined): { readonly records: Table; readonly notes: string } {
   if (value === undefined) return { records: new Map(), notes: "" };
   if (!(value instanceof Map)) throw invalid(name, "it is not an object");
-  const data = value.get("data") ?? new Map();
+  const data = value.get("data") ?? new Map<string, JsonValue>();
   const notes = value.get("notes") ?? "";
   if (!(data instanceof Map)) throw invalid(`${name}.data`, "it is not an object");
   if (typeof notes !== "string") throw invalid(`${name}.notes`, "it is not a string");

@@ -291,8 +291,10 @@ const reportDiscrepancy = defineDiscoverableTool("write", {
   run: ({ agent }, { account_id, user_id, expected_apy, actual_apy, amount_difference }) => {
     const given = [expected_apy, actual_apy, amount_difference];
     if (isAnyMissing(account_id, user_id) || given.includes(null)) return "Error: Missing required parameters.";
-    const [expected, actual, difference] = given.map(toNumberIfAny);
-    if (expected == null || actual == null || difference == null) {
+    const expected = toNumberIfAny(expected_apy);
+    const actual = toNumberIfAny(actual_apy);
+    const difference = toNumberIfAny(amount_difference);
+    if (expected === null || actual === null || difference === null) {
       return "Error: expected_apy, actual_apy, and amount_difference must be numbers.";
     }
     const account = recordAt(agent, "accounts", account_id);

@@ -33,11 +33,11 @@ export function hashId(seed: string, length = 16): string {
 
 /** `":".join(parts)` of a list that should have only strings. */
 export function joinSeed(parts: readonly JsonValue[]): string {
-  for (const [index, part] of parts.entries()) {
-    if (typeof part === "string") continue;
+  const texts = parts.map((part, index) => {
+    if (typeof part === "string") return part;
     throw typeError(`sequence item ${index}: expected str instance, ${pythonTypeName(part)} found`);
-  }
-  return parts.join(":");
+  });
+  return texts.join(":");
 }
 
 /** Days from a date as `MM/DD/YYYY` to now; `null` where `strptime` refuses the text. */

@@ -459,7 +459,7 @@ class Reader {
       }
       if (removed === "") throw bad();
     }
-    if ([...removed].some((flag) => added.includes(flag))) throw bad();
+    if (removed.split("").some((flag) => added.includes(flag))) throw bad();
     if (removed.includes("i")) this.#unsupported ??= "a part of it does not ignore case";
     const flags = withFlags(withFlags(this.#flags, added, true), removed, false);
     return this.#body({ captures: false, flags });

@@ -179,23 +179,23 @@ class KnowledgeTools(ToolKitBase):
 
     @is_tool(ToolType.READ)
     def look(self, name: str) -> str:
-        \"\"\"Looks somebody up.\"\"\"
+        """Looks somebody up."""
         return ""
 
     @is_discoverable_tool(ToolType.WRITE)
     def mend_1234(self, name: str) -> str:
-        \"\"\"Mends a thing.
+        """Mends a thing.
 
         Args:
             name (string): Its name
-        \"\"\"
+        """
         return ""
 
 
 class KnowledgeUserTools(ToolKitBase):
     @is_tool(ToolType.WRITE)
     def ask(self) -> str:
-        \"\"\"Asks.\"\"\"
+        """Asks."""
         return ""
 `;
 
@@ -205,14 +205,14 @@ const bankSearches = `from tau2.environment.toolkit import ToolKitType, ToolType
 class KBSearchMixin(metaclass=ToolKitType):
     @is_tool(ToolType.READ)
     def KB_search(self, query: str) -> str:
-        \"\"\"Searches.\"\"\"
+        """Searches."""
         return ""
 
 
 class GrepMixin(metaclass=ToolKitType):
     @is_tool(ToolType.READ)
     def grep(self, pattern: str) -> str:
-        \"\"\"Greps.\"\"\"
+        """Greps."""
         return ""
 `;
 
