@@ -32,12 +32,24 @@ describe("Grep", () => {
     expect(scores([text], pattern)).toEqual(count === 0 ? {} : { 0: count });
   });
 
-  test.each(["(", "a)", "*", "a**", "[z-a]", "\\q", "a{2,1}", "(?<=a+)b", "a(?i)b", "(?P<n>a)(?P<n>b)", "\\1", "[a"])(
-    "takes %j, which is no pattern, literally",
-    (pattern) => {
-      expect(scores([`x ${pattern} y`, "x"], pattern)).toEqual({ 0: 1 });
-    },
-  );
+  test.each([
+    "(",
+    "a)",
+    "*",
+    "a**",
+    "[z-a]",
+    "\\q",
+    "a{2,1}",
+    "(?<=a+)b",
+    "a(?i)b",
+    "(?P<n>a)(?P<n>b)",
+    "\\1",
+    "[a",
+    "\\N",
+    "(?(1)a)",
+  ])("takes %j, which is no pattern, literally", (pattern) => {
+    expect(scores([`x ${pattern} y`, "x"], pattern)).toEqual({ 0: 1 });
+  });
 
   test.each([
     ["(a)\\1", "it refers back to a group"],

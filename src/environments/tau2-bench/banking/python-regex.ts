@@ -98,6 +98,8 @@ class Reader {
   /** Why the pattern cannot be searched, although it is valid. */
   #unsupported: string | null = null;
   #typeFlags = "";
+  /** The last group on which a part depends; it may come later in the pattern. */
+  #condition = 0;
 
   constructor(source: string, flags: Flags) {
     this.#items = source.match(/\\[^]|[^]/gu) ?? [];
@@ -113,6 +115,7 @@ class Reader {
       // Python raises a ValueError here, which the search does not catch.
       throw new PythonError("ValueError", "ASCII and UNICODE flags are incompatible");
     }
+    if (this.#condition > this.#groups.length) throw new PatternSyntaxError("invalid group reference");
     if (this.#unsupported !== null) throw new UnreadPatternError(this.#unsupported);
     return node;
   }
@@ -276,7 +279,7 @@ class Reader {
       return String.fromCodePoint(value);
     }
     if (character === "0") return String.fromCodePoint(parseInt(`0${this.#while(/^[0-7]$/, 2)}`, 8));
-    if (character === "N") this.#unsupported ??= "it names a character";
+    if (character === "N" && this.#items[this.#at] === "{") this.#unsupported ??= "it names a character";
     else if (/^[A-Za-z]$/.test(character) && escapes[character] === undefined) {
       throw new PatternSyntaxError(`bad escape \\${character}`);
     }
@@ -425,6 +428,7 @@ class Reader {
     const name = this.#conditionName();
     const number = /^[0-9]+$/.test(name) ? Number(name) : this.#names.get(name);
     if (number === undefined || number === 0) throw new PatternSyntaxError("unknown group name");
+    this.#condition = Math.max(this.#condition, number);
     this.#unsupported ??= "it depends on a group";
     const yes = this.#sequence(false);
     const no = this.#take("|") ? this.#sequence(false) : null;
