@@ -126,7 +126,12 @@ export function callMethod(
   { world, given }: { readonly world: WorldState; readonly given: JsonObject },
 ): MethodResult {
   const place = `${method.className ?? toolkit.className}.${method.name}()`;
-  if (given.has("self")) throw typeError(`${place} got multiple values for argument 'self'`);
+  const names = new Set(
+    method.parameters.map((parameter) => (typeof parameter === "string" ? parameter : parameter[0])),
+  );
+  // Python reports the first keyword that does not fit.
+  const misfit = [...given.keys()].find((key) => !names.has(key));
+  if (misfit === "self") throw typeError(`${place} got multiple values for argument 'self'`);
   return method.run(world, bindArguments(place, method.parameters, given));
 }
 
