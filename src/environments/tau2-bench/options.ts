@@ -21,14 +21,14 @@ const retrievals = ["no_knowledge", "full_kb", "golden_retrieval", "bm25", "bm25
 /** Upstream's name for how the agent of `banking_knowledge` comes to the documents. */
 export type Retrieval = (typeof retrievals)[number];
 
-/** The default; upstream's own, "alltools", needs a model of embeddings behind a key. */
+/** The default; upstream's own, "alltools", needs a model of embeddings and its key. */
 export const defaultRetrieval: Retrieval = "bm25_grep";
 
 /** Upstream's other ways, by what they need. */
 const unsupported: readonly (readonly [pattern: RegExp, need: string])[] = [
-  [/^alltools|^AllTools$/, "a model of embeddings behind a key, and a shell"],
-  [/reranker/, "a model that ranks documents behind a key"],
-  [/embeddings/, "a model of embeddings behind a key"],
+  [/^alltools|^AllTools$/, "a key for a model of embeddings, and a shell"],
+  [/reranker/, "a key for a model that ranks documents"],
+  [/embeddings/, "a key for a model of embeddings"],
   [/^terminal_use/, "a shell"],
 ];
 

@@ -257,7 +257,7 @@ export type Domain = {
   /** The user's side; `null` if the user has no tools. */
   readonly user: DomainSide | null;
   readonly sync: ((world: WorldState) => void) | null;
-  /** What the domain makes of further files of its folder; `null` if it is all code. */
+  /** The parts made from further files of the domain's folder; `null` if the domain is all code. */
   readonly knowledge: DomainKnowledge | null;
   /** Reason why the domain needs a user; `null` if it does not. */
   readonly soloRefusal: string | null;

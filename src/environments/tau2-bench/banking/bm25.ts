@@ -3,7 +3,9 @@
 // equal to the last digit shown.
 
 import { pythonLower, whitespaceClass } from "../../../python-semantics/index.ts";
-import type { Hit } from "./documents.ts";
+
+/** A document's index with its score. */
+export type Hit = { readonly index: number; readonly score: number };
 
 const constants = { k1: 1.5, b: 0.75, epsilon: 0.25 };
 

@@ -133,7 +133,7 @@ const creditReasons = [
   "other",
 ];
 
-/** The id of a card transaction; raises for an amount that is no number, and for other parts that are no text. */
+/** The id of a card transaction; raises for an amount that is not a number, and for other parts that are not strings. */
 export function transactionId(
   [user, card, merchant]: readonly [JsonValue, JsonValue, JsonValue],
   amount: JsonValue,

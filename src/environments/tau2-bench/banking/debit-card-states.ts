@@ -77,7 +77,7 @@ function cardToActivate(database: Database, tool: string, args: ActivationArgume
   return `Error: The linked checking account '${closed}' is no longer open. Card cannot be activated.`;
 }
 
-/** What a tool for activation does with the account's other active cards, and what it says. */
+/** A tool for activation: its effect on the account's other active cards, and its answer. */
 type Activation = {
   readonly name: string;
   /** Reason of issue of a card that has none. */

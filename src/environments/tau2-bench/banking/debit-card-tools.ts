@@ -51,7 +51,7 @@ const deliveries: ReadonlyMap<string, string> = new Map([
 const designs = ["CLASSIC", "PREMIUM", "CUSTOM"];
 const stolenReasons = ["lost", "stolen", "fraud", "fraud_suspected"];
 
-/** A fee as `float(value)`: `undefined` if it is no number, `null` for None. */
+/** A fee as `float(value)`: `undefined` if it is not a number, `null` for None. */
 const feeOf = (value: JsonValue): number | null | undefined =>
   value === null ? null : (toNumberIfAny(value) ?? undefined);
 

@@ -5,14 +5,11 @@ import { isTruthy, pythonStrip } from "../../../python-semantics/index.ts";
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
 import { attributeError } from "../../tables/index.ts";
 import { defineTool, type Method, type TaskDocuments } from "../toolkit.ts";
-import { Bm25 } from "./bm25.ts";
+import { Bm25, type Hit } from "./bm25.ts";
 import { Grep } from "./grep.ts";
 import { fixedNumber, show } from "./python.ts";
 
 export type Document = { readonly id: string; readonly title: string; readonly content: string };
-
-/** A document's index with its score. */
-export type Hit = { readonly index: number; readonly score: number };
 
 /** Number of documents that a search shows. */
 const mostHits = 10;
@@ -71,7 +68,7 @@ export function searchTools(documents: readonly Document[], names: readonly stri
   return new Map(all.filter(({ name }) => names.includes(name)).map((tool) => [tool.name, tool]));
 }
 
-/** A query that is no text: a falsy one finds nothing, another one raises. */
+/** The text of a query of another type: a falsy one finds nothing, another one raises. */
 function queryText(query: JsonValue): string {
   if (!isTruthy(query)) return "";
   throw attributeError(query, "strip");

@@ -8,7 +8,7 @@ function scores(texts: readonly string[], pattern: string): Record<number, numbe
 
 describe("Grep", () => {
   test.each([
-    // What `len(re.findall(pattern, text, re.IGNORECASE))` of CPython 3.12 gives.
+    // Results of `len(re.findall(pattern, text, re.IGNORECASE))` in CPython 3.12.
     ["fee", "Fee, fees, FEE", 3],
     ["credit.*card", "credit card\ncredit\ncard", 1],
     ["a*", "baac", 4],

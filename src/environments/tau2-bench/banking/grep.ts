@@ -5,7 +5,7 @@
 import { LinearSearch, SlowSearchError } from "../../../lib/linear-search.ts";
 import { type PatternNode, UnreadPatternError } from "../../../lib/parse-pattern.ts";
 import { PythonError } from "../../../python-semantics/index.ts";
-import type { Hit } from "./documents.ts";
+import type { Hit } from "./bm25.ts";
 import { PatternSyntaxError, readPythonPattern } from "./python-regex.ts";
 
 /** Maximum work of JavaScript's own search at one position, in characters tested. */
@@ -27,8 +27,8 @@ export class Grep {
   }
 
   /**
-   * The documents with the most matches, equal ones in their order. A text that is no pattern is
-   * searched literally. Throws a `PythonError` for a pattern that cannot be searched.
+   * The documents with the most matches, equal ones in their order. A text that Python
+   * refuses as a pattern is searched literally. Throws a `PythonError` for a pattern that cannot be searched.
    */
   search(pattern: string, most: number): Hit[] {
     const node = this.#read(pattern);

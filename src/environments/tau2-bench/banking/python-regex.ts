@@ -16,7 +16,7 @@ type Part = {
   readonly node: PatternNode;
   readonly least: number;
   readonly most: number;
-  /** What a quantifier after it does: repeats it, or is an error. */
+  /** Effect of a quantifier after it: only an item is repeated, others are an error. */
   readonly kind: "item" | "edge" | "repeat";
 };
 

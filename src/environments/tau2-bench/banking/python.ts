@@ -43,7 +43,7 @@ export const isIn = (value: JsonValue, values: readonly string[]): boolean =>
 /** True if one of the values is falsy: missing in the sense of the tools. */
 export const isAnyMissing = (...values: readonly JsonValue[]): boolean => values.some((value) => !isTruthy(value));
 
-/** `value <= 0`; raises for a value that is no number. */
+/** `value <= 0`; raises for a value that is not a number. */
 export const isAtMostZero = (value: JsonValue): boolean => isOrdered("<=", value, 0);
 
 /** `float(value)`. */
@@ -123,7 +123,7 @@ export function parseBalance(value: JsonValue): number {
 export const balanceOf = (account: JsonObject): number =>
   parseBalance(getField(account, "current_holdings", getField(account, "balance", 0)));
 
-/** An amount of money in a card account; 0 for text that is no amount. */
+/** An amount of money in a card account; 0 for text that is not an amount. */
 export function parseAmount(value: JsonValue): number {
   return toNumberIfAny(show(value).replaceAll("$", "").replaceAll(",", "")) ?? 0;
 }

@@ -31,7 +31,7 @@ const copied = [
 export async function readBank(folder: string, modules: Modules): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   for (const name of copied) files.set(name, await readCheckoutFile(folder, `${data}/${name}`, checkoutRemedy));
-  // In the order of their names: upstream takes the documents in the order of the file system.
+  // Documents are sorted by file name; upstream takes them in the order of the file system.
   files.set("documents.jsonl", await readLines(folder, `${data}/documents`, /\.json$/));
   files.set("tasks.jsonl", await readLines(folder, `${data}/tasks`, /^task_.*\.json$/));
   const searches = ["KBSearchMixin", "GrepMixin"].map((name) =>

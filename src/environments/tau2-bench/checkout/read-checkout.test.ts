@@ -271,9 +271,9 @@ describe("the bank of a checkout", () => {
   it("refuses a way that needs a key or a shell, and names it", async () => {
     const load = (domain: string) => loadTau2Data({ domain, folder: "." });
     await expect(load("banking_knowledge-alltools")).rejects.toThrow(
-      'Cannot use retrieval "alltools" of tau2-bench/banking_knowledge: it needs a model of embeddings behind a key, and a shell',
+      'Cannot use retrieval "alltools" of tau2-bench/banking_knowledge: it needs a key for a model of embeddings, and a shell',
     );
-    await expect(load("banking_knowledge-qwen_embeddings")).rejects.toThrow("a model of embeddings behind a key");
+    await expect(load("banking_knowledge-qwen_embeddings")).rejects.toThrow("a key for a model of embeddings");
     await expect(load("banking_knowledge-bm52")).rejects.toThrow("there is none of that name; use one of no_knowledge");
   });
 });
