@@ -54,11 +54,12 @@ function refuseHidden(name: SettingName, value: unknown, where: string): void {
 }
 
 /**
- * Puts the mode into the name of the environment, and so into the ids of its tasks: tasks of the
- * two modes never mix.
+ * Puts the mode into the name of the environment, and so into the ids of its tasks: tasks of two
+ * modes never mix.
  */
 function inMode(settings: RolloutSettings): RolloutSettings {
-  const { env, solo } = settings;
+  const { env, solo, retrieval } = settings;
+  if (env === "tau2-bench/banking_knowledge" && retrieval !== null) return { ...settings, env: `${env}-${retrieval}` };
   const isOther = solo && env.startsWith("tau2-bench/") && !env.endsWith("-solo");
   return isOther ? { ...settings, env: `${env}-solo` } : settings;
 }

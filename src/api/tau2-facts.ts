@@ -3,6 +3,7 @@
 
 import type { EnvironmentCall } from "../core/index.ts";
 import {
+  loggedReadsOf,
   Conversation,
   countedIds,
   type DomainData,
@@ -54,7 +55,11 @@ async function isReachable(data: DomainData, task: Tau2Task): Promise<boolean> {
   const actions = [...(task.criteria?.actions ?? [])];
   const closing = ["That is all.", ...(task.criteria?.communicated ?? [])].join(" ");
   try {
-    const world = new Tau2World(data.world, { isSolo: false, createId: countedIds("B") });
+    const world = new Tau2World(data.world, {
+      isSolo: false,
+      createId: countedIds("B"),
+      loggedReads: loggedReadsOf(task),
+    });
     const conversation = new Conversation(world, task, { maxSteps: Infinity, maxErrors: Infinity });
     for (let isSaid = false; conversation.state.type === "turn";) {
       const { speaker } = conversation.state;

@@ -73,7 +73,7 @@ function isPlain(node: PatternNode): boolean {
  */
 export function compilePattern(
   node: PatternNode,
-  { flags, reversesLookaheads }: { readonly flags: "" | "u"; readonly reversesLookaheads: boolean },
+  { flags, reversesLookaheads }: { readonly flags: "" | "u" | "iu"; readonly reversesLookaheads: boolean },
 ): { readonly program: Program; readonly looks: readonly Look[] } {
   const looks: Look[] = [];
   const compiling = { flags, looks, budget: { states: mostStates }, reversesLookaheads, isReversed: false };
@@ -164,7 +164,7 @@ function compile(node: PatternNode, compiling: Compiling): Program {
  * same few characters are tested again and again.
  */
 function membership(source: string, flags: string): (character: string) => boolean {
-  if (source.length === 1 && source !== ".") return (character) => character === source;
+  if (source.length === 1 && source !== "." && !flags.includes("i")) return (character) => character === source;
   const pattern = new RegExp(`^(?:${source})$`, flags);
   const known = new Map<string, boolean>();
   return (character) => {

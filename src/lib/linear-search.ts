@@ -54,9 +54,13 @@ export class LinearSearch {
   readonly #held = new Map<number, boolean>();
   readonly #looksBehind: boolean;
 
-  /** `node`: a pattern with the flag "u". Throws an `UnreadPatternError` for a very large one. */
-  constructor(node: PatternNode) {
-    const { program, looks } = compilePattern(node, { flags: "u", reversesLookaheads: false });
+  /**
+   * `node`: a pattern with the flag "u", and "i" if it ignores case. Throws an `UnreadPatternError`
+   * for a very large one.
+   */
+  constructor(node: PatternNode, { ignoresCase = false }: { readonly ignoresCase?: boolean } = {}) {
+    const flags = ignoresCase ? "iu" : "u";
+    const { program, looks } = compilePattern(node, { flags, reversesLookaheads: false });
     this.#program = program;
     this.#looks = new Map(looks.map((look) => [look.node, look]));
     let count = 0;
@@ -67,7 +71,7 @@ export class LinearSearch {
     this.#stateCount = count;
     this.#looksBehind = looks.some(({ isAhead }) => !isAhead);
     const { sources, mayBeEmpty } = firstCharacters(node);
-    this.#first = mayBeEmpty ? null : new RegExp(sources.length === 0 ? "[]" : sources.join("|"), "gu");
+    this.#first = mayBeEmpty ? null : new RegExp(sources.length === 0 ? "[]" : sources.join("|"), `g${flags}`);
     this.#longest = longestMatch(node);
   }
 

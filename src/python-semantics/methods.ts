@@ -176,7 +176,7 @@ export function capitalize(text: string): string {
  * `str.title`: the first letter of every run of letters becomes a capital. Jinja's filter of that
  * name splits text differently.
  */
-function title(text: string): string {
+export function pythonTitle(text: string): string {
   return text.replace(/\p{Cased}[\p{Cased}\p{M}]*/gu, (word) => capitalize(word));
 }
 
@@ -363,7 +363,7 @@ const textMethods = new Map(
     lower: mapped(pythonLower),
     casefold: mapped((text) => pythonLower(text).replaceAll("ß", "ss")),
     capitalize: mapped(capitalize),
-    title: mapped(title),
+    title: mapped(pythonTitle),
     swapcase: mapped(swapCase),
     isalpha: matches(/^\p{L}+$/u),
     isdecimal: matches(/^\p{Nd}+$/u),

@@ -3,7 +3,7 @@
 // agree.
 
 import { createHash } from "node:crypto";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   agentPrompt,
@@ -49,6 +49,48 @@ export async function textsIn(folder: string): Promise<Tau2Prompts> {
     }
   }
   return found;
+}
+
+/**
+ * The file of descriptions of the bank's tools, by its path, as far as the golden files show them: a
+ * folder that was not prepared from a checkout lacks it.
+ */
+export async function bankToolDocs(folder: string): Promise<ReadonlyMap<string, string>> {
+  const sides = { agent: new Map<string, JsonValue>(), user: new Map<string, JsonValue>() };
+  for (const file of await readdir(folder, { recursive: true })) {
+    const path = join(folder, file);
+    if (!file.endsWith(".jsonl") || !(await readFile(path, "utf8")).includes('"read_log_allowlist"')) continue;
+    for (const record of await readGoldenFile(path)) {
+      for (const step of (record.get("steps") as JsonObject[] | undefined) ?? []) {
+        const content = step.get("content");
+        if (typeof content === "string") addToolDoc(sides, content);
+      }
+    }
+  }
+  const text = dumpJson(new Map(Object.entries(sides)));
+  return new Map([["banking_knowledge/discoverable_tools.json", text]]);
+}
+
+type Docs = { readonly agent: Map<string, JsonValue>; readonly user: Map<string, JsonValue> };
+
+/** Restores the docstring of a tool from what its unlocking printed. */
+function addToolDoc({ agent, user }: Docs, content: string): void {
+  const given = /^Tool given to user: (\w+)\nDescription: ([^]*?)\nArguments: /.exec(content);
+  if (given !== null) user.set(given[1]!, given[2]!);
+  const [, name, description, listed] =
+    /^Tool unlocked: (\w+)\nDescription: ([^]*?)\n\nTool: [^]*?\nParameters:\n([^]*?)\n\nYou can now/.exec(content) ??
+    [];
+  if (name === undefined) return;
+  const parameters = [...listed!.matchAll(/^ {2}- (\w+): (.*?) \((required|optional)\) - (.*)$/gm)].map(
+    ([, parameter, type, need, text]) =>
+      `    ${parameter} (${type}${need === "optional" ? ", optional" : ""}): ${text}`,
+  );
+  agent.set(name, [description, ...(parameters.length === 0 ? [] : ["", "Args:", ...parameters])].join("\n"));
+}
+
+/** The bank's policy with one way to the documents, in a task. */
+export function playBankPolicy(data: DomainData, task: Tau2Task, record: JsonObject): Played {
+  return { expected: pick(record, ["sha256"]), actual: asObject({ sha256: sha256(data.policyFor(task)) }) };
 }
 
 function messageOf(record: JsonObject, index: number): string {

@@ -8,6 +8,7 @@ import {
   countedIds,
   type DomainData,
   type FunctionCall,
+  loggedReadsOf,
   readMessages,
   resultText,
   type Tau2Task,
@@ -20,13 +21,18 @@ export type Played = { readonly expected: JsonValue; readonly actual: JsonValue 
 
 type Digests = { readonly agent: string; readonly user: string | null };
 
-export function newWorld(data: DomainData, options: { readonly isSolo?: boolean } = {}): Tau2World {
-  return new Tau2World(data.world, { isSolo: options.isSolo ?? false, createId: countedIds("B") });
+export function newWorld(
+  data: DomainData,
+  options: { readonly isSolo?: boolean; readonly task?: Tau2Task | null } = {},
+): Tau2World {
+  const { isSolo = false, task = null } = options;
+  const loggedReads = loggedReadsOf(task ?? { criteria: null });
+  return new Tau2World(data.world, { isSolo, createId: countedIds("B"), loggedReads });
 }
 
 /** The initial world of a task. */
 export function worldOf(data: DomainData, task: Tau2Task | null): Tau2World {
-  const world = newWorld(data);
+  const world = newWorld(data, { task });
   world.setState(task?.initial ?? null, task?.history ?? []);
   return world;
 }
@@ -45,6 +51,33 @@ export function playSteps(data: DomainData, task: Tau2Task | null, record: JsonO
     }),
     actual: asObject({ initial, steps: playCalls(world, steps), [final]: digestsOf(world) }),
   };
+}
+
+/** Calls of the bank, each with a digest of its observation or the observation itself. */
+export function playBankCalls(data: DomainData, task: Tau2Task, record: JsonObject): Played {
+  const steps = record.get("steps") as JsonObject[];
+  const played = playCalls(worldOf(data, task), steps);
+  return {
+    expected: steps.map((step) => pick(step, ["requestor", "name", "error", "db", "content", "sha256"])),
+    actual: played.map((step, at) => {
+      step.delete("user_db");
+      if (steps[at]!.has("sha256")) return asDigest(step);
+      if (!steps[at]!.has("content")) step.delete("content");
+      return step;
+    }),
+  };
+}
+
+/** A search of the bank's documents. */
+export function playSearch(data: DomainData, record: JsonObject): Played {
+  const [step] = playCalls(newWorld(data), [record]);
+  return { expected: pick(record, ["requestor", "name", "error", "sha256"]), actual: asDigest(step!) };
+}
+
+function asDigest(step: JsonObject): JsonObject {
+  const content = step.get("content") as string;
+  step.delete("content");
+  return step.set("sha256", createHash("sha256").update(content).digest("hex"));
 }
 
 /** The short form: digests, and a digest of all observations. */

@@ -19,6 +19,8 @@ import { playConversation } from "./tau2-bench-conversations.ts";
 import { playActionText, playGym } from "./tau2-bench-gym.ts";
 import { playMetrics } from "./tau2-bench-metrics.ts";
 import {
+  bankToolDocs,
+  playBankPolicy,
   playBriefUser,
   playJudgeRequest,
   playPrompt,
@@ -28,7 +30,9 @@ import {
 } from "./tau2-bench-prompts.ts";
 import { playEvaluations, playShortVerdict, playVerdict } from "./tau2-bench-evaluations.ts";
 import {
+  playBankCalls,
   playCalculation,
+  playSearch,
   solutionSteps,
   playHash,
   playMerge,
@@ -82,7 +86,7 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
   const domain = domainOf(record);
   if (domain === null) return "records of an unknown kind";
   if (!tau2Domains.includes(domain)) return `domain "${domain}" is not in this batch`;
-  const data = await finder.load(domain);
+  const data = await finder.load(domain, record);
   if (record.has("expression")) return playCalculation(data, record);
   if (record.has("update")) return playMerge(data, record);
   if (record.has("side")) return playHash(data, record);
@@ -100,6 +104,8 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
   if (record.has("agent_script")) return playConversation(data, task!, record);
   if (record.has("variant")) return playEvaluations(data, task!, record);
   if (record.has("observations_sha256")) return withTarget(playShortGold(data, task!, record), { data, task, record });
+  if (record.has("retrieval")) return task === null ? playSearch(data, record) : playBankPolicy(data, task, record);
+  if (record.has("read_log_allowlist") && !record.has("initial")) return playBankCalls(data, task!, record);
   if (record.has("initial") && record.has("steps"))
     return withTarget(playSteps(data, task, record), { data, task, record });
   return "records of a kind that is not built yet";
@@ -109,6 +115,7 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
 function domainOf(record: JsonObject): string | null {
   const domain = record.get("domain");
   if (typeof domain === "string") return domain;
+  if (record.has("read_log_allowlist") || record.has("retrieval")) return "banking_knowledge";
   if (record.has("expression")) return "retail";
   if (record.has("update") || record.get("what") === "minimal_verbosity_prompt") return "mock";
   return record.has("initialization_actions") ? "telecom" : null;
@@ -141,7 +148,9 @@ class DataFinder {
   readonly #folder: string;
   readonly #options: GoldenSuiteOptions;
   readonly #tasks = new Map<string, Promise<ReadonlyMap<string, Tau2Task>>>();
+  readonly #banks = new Map<string, Promise<DomainData>>();
   #texts: Promise<Tau2Prompts> | null = null;
+  #toolDocs: Promise<ReadonlyMap<string, string>> | null = null;
 
   constructor(folder: string, options: GoldenSuiteOptions) {
     this.#folder = folder;
@@ -153,10 +162,18 @@ class DataFinder {
     return (this.#texts ??= textsIn(this.#folder));
   }
 
-  load(domain: string): Promise<DomainData> {
+  async load(domain: string, record: JsonObject): Promise<DomainData> {
     const mustContain = [join(domain.replace("-workflow", ""), "tools.json")];
     const found = findData("tau2-bench", { data: this.#options.data, goldens: this.#folder, mustContain });
-    return loadTau2Data({ domain, folder: found });
+    if (domain !== "banking_knowledge") return loadTau2Data({ domain, folder: found });
+    const retrieval = (record.get("retrieval") as string | undefined) ?? "bm25_grep";
+    let bank = this.#banks.get(retrieval);
+    if (bank === undefined) {
+      const added = (this.#toolDocs ??= bankToolDocs(this.#folder));
+      bank = added.then((docs) => loadTau2Data({ domain: `${domain}-${retrieval}`, folder: found, added: docs }));
+      this.#banks.set(retrieval, bank);
+    }
+    return bank;
   }
 
   /** Searched for in the split that most records use, then in the one that has all tasks. */

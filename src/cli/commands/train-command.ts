@@ -18,6 +18,7 @@ const sharedFlags = [
   "data",
   "split",
   "solo",
+  "retrieval",
   "tasks",
   "seed",
   "model",

@@ -174,6 +174,36 @@ export async function readCheckoutFile(folder: string, path: string, remedy: str
   return text;
 }
 
+/** Maximum number of files of a folder; upstream's largest has 698. */
+const mostFiles = 20_000;
+
+/**
+ * Names of the files of a folder of a checkout that match a pattern, by code point. Throws a
+ * `ConfigurationError` that names the folder and the fault.
+ */
+export async function listCheckoutFiles(
+  folder: string,
+  path: string,
+  { pattern, remedy }: { readonly pattern: RegExp; readonly remedy: string },
+): Promise<string[]> {
+  const refuse = (problem: string): ConfigurationError =>
+    cannotRead(`"${path}" of the checkout "${folder}"`, problem, remedy);
+  let names: string[];
+  try {
+    const root = await realpath(folder);
+    const place = await realpath(join(root, path));
+    if (!place.startsWith(root.endsWith(sep) ? root : root + sep)) {
+      throw refuse("it is a link that leads out of the checkout");
+    }
+    names = await readdir(place);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    throw refuse(codeOf(error) === "ENOENT" ? "there is no such folder" : messageOf(error));
+  }
+  if (names.length > mostFiles) throw refuse(`it has ${names.length} files, ${mostFiles} is the most`);
+  return names.filter((name) => pattern.test(name)).sort();
+}
+
 /** Same as {@link readCheckoutFile}, but returns `null` if the file does not exist. */
 export async function readCheckoutFileIfAny(folder: string, path: string, remedy: string): Promise<string | null> {
   const refuse = (problem: string, cause?: unknown): ConfigurationError =>

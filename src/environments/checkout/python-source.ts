@@ -181,7 +181,7 @@ function readStatement(source: PythonSource, statement: SyntaxNode): (readonly [
     case "ExpressionStatement":
       return isDescription(statement) ? [] : null;
     case "IfStatement":
-      return isMainBlock(source, statement) ? [] : null;
+      return isSkipped(source, statement) ? [] : null;
     case "ImportStatement":
       return readImport(source, statement);
     case "AssignStatement":
@@ -205,13 +205,13 @@ export function isDescription(statement: SyntaxNode): boolean {
 }
 
 /**
- * True for `if __name__ == "__main__":` without further branches: its body does not run when the
- * module is imported.
+ * True for `if __name__ == "__main__":` and `if TYPE_CHECKING:` without further branches: their
+ * bodies do not run when the module is imported.
  */
-function isMainBlock(source: PythonSource, statement: SyntaxNode): boolean {
+function isSkipped(source: PythonSource, statement: SyntaxNode): boolean {
   const [, condition, body, ...rest] = childrenOf(statement);
   if (condition === undefined || body?.name !== "Body" || rest.length > 0) return false;
-  return /^__name__ *== *(?:"__main__"|'__main__')$/.test(textOf(source, condition));
+  return /^(?:TYPE_CHECKING|__name__ *== *(?:"__main__"|'__main__'))$/.test(textOf(source, condition));
 }
 
 function readDefinition(

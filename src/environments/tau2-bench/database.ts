@@ -15,7 +15,9 @@ export type TableSpec =
   /** Records in order, each with its id in the field `key`. */
   | { readonly kind: "list"; readonly model: Model; readonly key: string }
   /** One record, under the id "". If the file lacks it, its model creates it from an empty object. */
-  | { readonly kind: "record"; readonly model: Model };
+  | { readonly kind: "record"; readonly model: Model }
+  /** Records by id with any fields, and notes on them, as `{data, notes}`; empty if the file lacks it. */
+  | { readonly kind: "noted" };
 
 export type DatabaseSpec = {
   /** Name of the reference's class. */
@@ -27,11 +29,15 @@ export type DatabaseSpec = {
 /** A database as read, shared by all episodes. */
 export class SharedDatabase extends SharedTables {
   readonly spec: DatabaseSpec;
+  /** Notes of the tables of kind "noted", by name. */
+  readonly notes: ReadonlyMap<string, string>;
   readonly #sorted = new WeakMap<JsonObject, string>();
+  readonly #merged = new WeakMap<JsonObject, SharedDatabase>();
 
-  private constructor(spec: DatabaseSpec, tables: ReadonlyMap<string, Table>) {
+  private constructor(spec: DatabaseSpec, tables: ReadonlyMap<string, Table>, notes: ReadonlyMap<string, string>) {
     super(tables);
     this.spec = spec;
+    this.notes = notes;
   }
 
   /** Throws a `PythonError` of type "ValidationError" for a value that the data model refuses. */
@@ -40,8 +46,32 @@ export class SharedDatabase extends SharedTables {
     for (const key of value.keys())
       if (!Object.hasOwn(spec.tables, key)) throw invalid(spec.name, `there is no ${key}`);
     const tables = new Map<string, Table>();
-    for (const [name, table] of Object.entries(spec.tables)) tables.set(name, readTable(name, table, value.get(name)));
-    return new SharedDatabase(spec, tables);
+    const notes = new Map<string, string>();
+    for (const [name, table] of Object.entries(spec.tables)) {
+      const given = value.get(name);
+      if (table.kind === "noted") {
+        const read = readNoted(name, given);
+        tables.set(name, read.records);
+        notes.set(name, read.notes);
+      } else tables.set(name, readTable(name, table, given));
+    }
+    return new SharedDatabase(spec, tables, notes);
+  }
+
+  /**
+   * This database with `update` merged into it, made once for each update: the episodes of a task
+   * share it. Throws like {@link read}.
+   */
+  merged(update: JsonObject): SharedDatabase {
+    return remembered(this.#merged, update, () =>
+      SharedDatabase.read(
+        this.spec,
+        mergeValues(
+          dumpTables(this, (name) => this.table(name)),
+          update,
+        ),
+      ),
+    );
   }
 
   /**
@@ -84,7 +114,11 @@ export class Database extends Tables<SharedDatabase> {
     return hash.update("}").digest("hex");
   }
 
-  #textOf(name: string, { kind }: TableSpec): readonly (string | Uint8Array)[] {
+  #textOf(name: string, { kind }: Pick<TableSpec, "kind">): readonly (string | Uint8Array)[] {
+    if (kind === "noted") {
+      const notes = dumpJson(this.base.notes.get(name)!, { ensureAscii: true });
+      return ['{"data": ', ...this.#textOf(name, { kind: "dict" }), `, "notes": ${notes}}`];
+    }
     if (kind === "record") return [this.#recordText(name, "", this.read(name, "")!)];
     if (kind === "list") {
       const texts = Array.from(this.records(name), ([id, record]) => this.#recordText(name, id, record));
@@ -119,13 +153,7 @@ export class Database extends Tables<SharedDatabase> {
 
   /** All data as plain values; shares nothing with the database. */
   dump(): JsonObject {
-    const dump: JsonObject = new Map();
-    for (const [name, { kind }] of Object.entries(this.base.spec.tables)) {
-      const records = Array.from(this.records(name), ([id, record]) => [id, cloneJson(record)] as const);
-      if (kind === "record") dump.set(name, records[0]![1]);
-      else dump.set(name, kind === "list" ? records.map(([, record]) => record) : new Map(records));
-    }
-    return dump;
+    return cloneJson(dumpTables(this.base, (name) => new Map(this.records(name))));
   }
 
   /**
@@ -133,20 +161,55 @@ export class Database extends Tables<SharedDatabase> {
    * a `PythonError` of type "ValidationError" for a result that the data model refuses.
    */
   merged(update: JsonObject): Database {
-    return new Database(SharedDatabase.read(this.base.spec, mergeInto(this.dump(), update)));
+    const { spec } = this.base;
+    if (Object.keys(spec.tables).every((name) => this.own(name).size === 0)) {
+      return new Database(this.base.merged(update));
+    }
+    return new Database(SharedDatabase.read(spec, mergeValues(this.dump(), update)));
   }
 }
 
-function mergeInto(target: JsonObject, update: JsonObject): JsonObject {
+/** The data of a database as one object, which shares its records. */
+function dumpTables({ spec, notes }: SharedDatabase, recordsOf: (table: string) => Table): JsonObject {
+  const dump: JsonObject = new Map();
+  for (const [name, { kind }] of Object.entries(spec.tables)) {
+    const records = recordsOf(name);
+    if (kind === "record") dump.set(name, records.get("")!);
+    else if (kind === "list") dump.set(name, [...records.values()]);
+    else if (kind === "dict") dump.set(name, new Map(records));
+    else dump.set(name, new Map<string, JsonValue>([["data", new Map(records)], ["notes", notes.get(name)!]])); // prettier-ignore
+  }
+  return dump;
+}
+
+/** Merges without changing either object. */
+function mergeValues(target: JsonObject, update: JsonObject): JsonObject {
+  const merged = new Map(target);
   for (const [key, value] of update) {
-    const existing = target.get(key);
+    const existing = merged.get(key);
     const isNested = value instanceof Map && existing instanceof Map;
-    target.set(key, isNested ? mergeInto(existing, value) : cloneJson(value));
+    merged.set(key, isNested ? mergeValues(existing, value) : cloneJson(value));
   }
-  return target;
+  return merged;
 }
 
-function readTable(name: string, spec: TableSpec, value: JsonValue | undefined): Table {
+/** Records are kept as given, because no tool changes a shared record in place. */
+function readNoted(name: string, value: JsonValue | undefined): { readonly records: Table; readonly notes: string } {
+  if (value === undefined) return { records: new Map(), notes: "" };
+  if (!(value instanceof Map)) throw invalid(name, "it is not an object");
+  const data = value.get("data") ?? new Map<string, JsonValue>();
+  const notes = value.get("notes") ?? "";
+  if (!(data instanceof Map)) throw invalid(`${name}.data`, "it is not an object");
+  if (typeof notes !== "string") throw invalid(`${name}.notes`, "it is not a string");
+  const records = new Map<string, JsonObject>();
+  for (const [id, record] of data) {
+    if (!(record instanceof Map)) throw invalid(`${name}.data.${id}`, "it is not an object");
+    records.set(id, record);
+  }
+  return { records, notes };
+}
+
+function readTable(name: string, spec: Exclude<TableSpec, { kind: "noted" }>, value: JsonValue | undefined): Table {
   const { kind, model } = spec;
   if (kind === "record") return new Map([["", model.read(value ?? new Map(), name)]]);
   const table = new Map<string, JsonObject>();

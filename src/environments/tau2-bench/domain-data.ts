@@ -25,7 +25,10 @@ import { remedyFor } from "../../lib/nearest.ts";
 export type DomainData = {
   readonly domain: Domain;
   readonly world: WorldParts;
+  /** The agent's policy; of a domain whose policies differ by task, upstream's remark on that. */
   readonly policy: string;
+  /** The agent's policy in a task. */
+  readonly policyFor: (task: Tau2Task) => string;
   /** Policy for an agent without a user; `null` if the domain does not support that. */
   readonly soloPolicy: string | null;
   /** Tools in the order in which a model is shown them. */
@@ -49,11 +52,18 @@ const loaded = new Map<string, Promise<DomainData>>();
  * Rejects with a `ConfigurationError` that names the file if any file is missing, unreadable or of
  * the wrong shape.
  */
-export function loadDomainData(domain: Domain, folder: string): Promise<DomainData> {
+export function loadDomainData(
+  domain: Domain,
+  folder: string,
+  added: ReadonlyMap<string, string> = new Map(),
+): Promise<DomainData> {
   const place = join(resolve(folder), domain.name);
-  let loading = loaded.get(place);
+  let loading = added.size > 0 ? undefined : loaded.get(place);
   if (loading === undefined) {
-    loading = openFolder(resolve(folder), domain).then((files) => readDomainData(domain, files));
+    loading = openFolder(resolve(folder), domain).then((files) =>
+      readDomainData(domain, { ...files, read: async (path) => (await files.read(path)) ?? added.get(path) ?? null }),
+    );
+    if (added.size > 0) return loading;
     loaded.set(place, loading);
     // A broken folder may have been repaired by the next request.
     loading.catch(() => loaded.delete(place));
@@ -87,6 +97,14 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
   const fileOf = (path: string): string => join(folder.place, path);
   const database = async (side: DomainSide): Promise<SharedDatabase> =>
     readDatabase(side.database, fileOf(below(side.file)), await text(below(side.file)));
+  const readSplits = async (): Promise<JsonObject> => {
+    // The only split of a domain with documents has all its tasks.
+    if (domain.knowledge !== null) return new Map([["base", readLines(fileOf(below(taskLines)), await text(below(taskLines))).map(idOf)]]); // prettier-ignore
+    const file = below("split_tasks.json");
+    const splits = parseFile(fileOf(file), await text(file));
+    if (!(splits instanceof Map)) throw broken(fileOf(file), "it is no object of splits");
+    return splits;
+  };
   const tools = async (name: string): Promise<Tool[]> => readTools(fileOf(below(name)), await text(below(name)));
   const policy = async (files: readonly string[]): Promise<string> => {
     const texts: string[] = [];
@@ -95,23 +113,30 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
   };
 
   // The files are read one after another, so that the hash always has the same order.
-  const agent = { toolkit: domain.agent.toolkit, database: await database(domain.agent) };
-  const user = domain.user && { toolkit: domain.user.toolkit, database: await database(domain.user) };
+  const agentDatabase = await database(domain.agent);
+  const isShared = domain.user?.file === domain.agent.file;
+  const userDatabase = domain.user === null || isShared ? agentDatabase : await database(domain.user);
   const normalPolicy = await policy(domain.policy.files);
+  if (domain.knowledge !== null) hash.update(domain.knowledge.retrieval);
+  const knowledge = await domain.knowledge?.load({
+    text: (path) => text(below(path)),
+    textIfAny: async (path) => ((await folder.read(below(path))) === null ? null : text(below(path))),
+  });
+  const agent = { toolkit: knowledge?.agent ?? domain.agent.toolkit, database: agentDatabase };
+  const user = domain.user && { toolkit: knowledge?.user ?? domain.user.toolkit, database: userDatabase };
   const soloPolicy = domain.soloRefusal === null ? await policy(domain.policy.soloFiles) : null;
-  const agentTools = await tools("tools.json");
+  const agentTools = (await tools("tools.json")).filter(({ name }) => knowledge?.hasTool(name) ?? true);
   const userTools = domain.user === null ? [] : await tools("user_tools.json");
   const guidelines = (name: string): Promise<string> => text(`user_simulator/${name}.md`);
   const plain = await guidelines("simulation_guidelines");
   const withTools = await guidelines("simulation_guidelines_tools");
-  const splitsFile = below("split_tasks.json");
-  const splits = parseFile(fileOf(splitsFile), await text(splitsFile));
-  if (!(splits instanceof Map)) throw broken(fileOf(splitsFile), "it is not an object of splits");
+  const splits = await readSplits();
   const prompts = await folder.read(promptsFile);
   return {
     domain,
     world: { agent, user, sync: domain.sync },
-    policy: normalPolicy,
+    policy: knowledge?.policy(normalPolicy) ?? normalPolicy,
+    policyFor: (task) => knowledge?.policyFor(normalPolicy, task) ?? normalPolicy,
     soloPolicy,
     tools: agentTools,
     userTools,
@@ -134,7 +159,10 @@ function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): Domai
       );
     }
     const known = new Set(ids);
-    const names = [`tasks_${split}.json`, ...(split === "full" ? [] : ["tasks_base.json"]), "tasks.json", packedTasks];
+    const names =
+      domain.knowledge !== null
+        ? [taskLines]
+        : [`tasks_${split}.json`, ...(split === "full" ? [] : ["tasks_base.json"]), "tasks.json", packedTasks];
     for (const name of names) {
       let reading = files.get(name);
       if (reading === undefined) files.set(name, (reading = readTasksFile(folder, `${domain.folder}/${name}`)));
@@ -147,6 +175,12 @@ function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): Domai
   };
 }
 
+/** Tasks of a domain with documents, one in each line. */
+const taskLines = "tasks.jsonl";
+
+/** The id of a task's record; `null` if it has none, which the reader of tasks refuses. */
+const idOf = (record: JsonValue): JsonValue => (record instanceof Map ? (record.get("id") ?? null) : null);
+
 /** Compressed form of the largest file, which a folder may have instead. */
 const packedTasks = "tasks.json.gz";
 
@@ -154,7 +188,14 @@ const packedTasks = "tasks.json.gz";
 async function readTasksFile(folder: Folder, path: string): Promise<Tau2Task[]> {
   const file = join(folder.place, path);
   const content = path.endsWith(".gz") ? await readPacked(file) : await folder.read(path);
-  return content === null ? [] : readTasks(parseFile(file, content), file);
+  if (content === null) return [];
+  return readTasks(path.endsWith(".jsonl") ? readLines(file, content) : parseFile(file, content), file);
+}
+
+/** The values of a file of JSON lines. */
+function readLines(file: string, content: string): JsonValue[] {
+  const lines = content.split("\n").filter((line) => line.trim() !== "");
+  return lines.map((line, at) => parseFile(`${file}:${at + 1}`, line));
 }
 
 async function readPacked(file: string): Promise<string | null> {

@@ -9,7 +9,13 @@ import { isSameValue } from "../../python-semantics/json/value.ts";
 import type { DomainData } from "./domain-data.ts";
 import type { Tau2Message } from "./messages.ts";
 import { judgeRequest, type Tau2Prompts } from "./prompts.ts";
-import type { EvaluationCriteria, ReferenceAction, RewardComponent, Tau2Task } from "./tasks.ts";
+import {
+  type EvaluationCriteria,
+  loggedReadsOf,
+  type ReferenceAction,
+  type RewardComponent,
+  type Tau2Task,
+} from "./tasks.ts";
 import type { ToolKind } from "./toolkit.ts";
 import { countedIds, Tau2World } from "./world.ts";
 
@@ -183,7 +189,9 @@ function evaluateWorld(
   if (criteria.actions === null && criteria.assertions === null) {
     return { ...nothing, isDatabaseRight: true, info: { note: "No expected actions or env assertions" } };
   }
-  const open = (solo: boolean): Tau2World => new Tau2World(data.world, { isSolo: solo, createId: countedIds("B") });
+  const loggedReads = loggedReadsOf(task);
+  const open = (solo: boolean): Tau2World =>
+    new Tau2World(data.world, { isSolo: solo, createId: countedIds("B"), loggedReads });
   const played = open(isSolo);
   played.setState(task.initial, messages, { isStrict });
   const target = open(false);

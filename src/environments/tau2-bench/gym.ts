@@ -8,7 +8,7 @@ import type { DomainData } from "./domain-data.ts";
 import { evaluate, type Judge, type RewardInfo, type TerminationReason } from "./evaluate.ts";
 import type { SpokenMessage, Tau2Message } from "./messages.ts";
 import { soloStopTool, visibleTo } from "./prompts.ts";
-import type { Tau2Task } from "./tasks.ts";
+import { loggedReadsOf, type Tau2Task } from "./tasks.ts";
 import { countedIds, Tau2World } from "./world.ts";
 
 export type GymOptions = {
@@ -47,7 +47,7 @@ export class Tau2Gym {
     this.#task = task;
     this.#options = options;
     const { isSolo = false, maxSteps = 100 } = options;
-    const world = new Tau2World(data.world, { isSolo, createId: countedIds("B") });
+    const world = new Tau2World(data.world, { isSolo, createId: countedIds("B"), loggedReads: loggedReadsOf(task) });
     this.#conversation = new Conversation(world, task, {
       maxSteps,
       isAgentStop: ({ content }) => content?.includes(stopToken) ?? false,

@@ -4,7 +4,7 @@
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain, Toolkit } from "./toolkit.ts";
-import { type Tau2Domain, tau2Domains } from "./options.ts";
+import { defaultRetrieval, readRetrieval, type Tau2Domain, tau2Domains } from "./options.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
 import { airlineDatabase, airlineToolkit } from "./airline.ts";
 import type { DatabaseSpec } from "./database.ts";
@@ -68,12 +68,12 @@ export {
   type Tau2RunFacts,
   type Tau2Simulation,
 } from "./results-file.ts";
-export { readMessages, type Tau2Task } from "./tasks.ts";
+export { loggedReadsOf, readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";
 export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";
 
-const domains: Readonly<Record<Tau2Domain, Domain>> = {
+const domains: Readonly<Record<Exclude<Tau2Domain, "banking_knowledge">, Domain>> = {
   mock: mockDomain,
   retail: agentOnly({ name: "retail", title: "Retail", toolkit: retailToolkit, database: retailDatabase }),
   airline: agentOnly({ name: "airline", title: "Airline", toolkit: airlineToolkit, database: airlineDatabase }),
@@ -96,6 +96,7 @@ function agentOnly(side: {
     agent: { toolkit, database, file: "db.json" },
     user: null,
     sync: null,
+    knowledge: null,
     soloRefusal: `${title} domain does not support solo mode`,
     policy: { files: ["policy.md"], soloFiles: [], assemble: ([policy]) => policy! },
   };
@@ -105,11 +106,23 @@ function agentOnly(side: {
  * Loads the data of a domain, once per process. Rejects with a `ConfigurationError` for an unknown
  * domain, and for files that are missing or differ in structure from upstream's.
  */
-export async function loadTau2Data(options: { readonly domain: string; readonly folder: string }): Promise<DomainData> {
-  const domain = Object.values(domains).find(({ name }) => name === options.domain);
-  if (domain !== undefined) return loadDomainData(domain, options.folder);
-  const what = options.domain.startsWith("banking_knowledge") ? "its knowledge base is not supported" : "there is none";
+export async function loadTau2Data(options: {
+  readonly domain: string;
+  readonly folder: string;
+  /** Texts of files that the folder lacks, by path within it. @default none */
+  readonly added?: ReadonlyMap<string, string>;
+}): Promise<DomainData> {
+  const domain = Object.values(domains).find(({ name }) => name === options.domain) ?? (await bankOf(options.domain));
+  if (domain !== null) return loadDomainData(domain, options.folder, options.added);
   throw new ConfigurationError(
-    `Cannot load tau2-bench/${options.domain}: ${what}; use one of ${tau2Domains.join(", ")}.`,
+    `Cannot load tau2-bench/${options.domain}: there is none; use one of ${tau2Domains.join(", ")}.`,
   );
+}
+
+/** The bank with a way to its documents, as in `banking_knowledge-bm25`; `null` for another domain. */
+async function bankOf(domain: string): Promise<Domain | null> {
+  const [name, retrieval = defaultRetrieval] = domain.split(/-(.*)/s);
+  if (name !== ("banking_knowledge" satisfies Tau2Domain)) return null;
+  const { bankingDomain } = await import("./banking/banking-domain.ts");
+  return bankingDomain(domain, readRetrieval(retrieval));
 }

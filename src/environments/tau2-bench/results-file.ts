@@ -105,6 +105,7 @@ export function tau2ResultsEnd(
 }
 
 function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
+  const { name, folder, knowledge } = data.domain;
   const { isSolo, trials, maxSteps, maxErrors, seed, agentModel, userModel } = facts;
   return record({
     // Commit of upstream's program, which did not run.
@@ -120,11 +121,12 @@ function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
     }),
     agent_info: record({ implementation: isSolo ? "llm_agent_solo" : "llm_agent", llm: agentModel, llm_args: null }),
     environment_info: record({
-      domain_name: data.domain.name,
+      domain_name: knowledge === null ? name : folder,
       policy: (isSolo ? data.soloPolicy : null) ?? data.policy,
       tool_defs: null,
     }),
     seed,
+    ...(knowledge === null ? {} : { retrieval_config: knowledge.retrieval }),
   });
 }
 

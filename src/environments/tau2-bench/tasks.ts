@@ -59,6 +59,16 @@ export type Tau2Task = {
 };
 
 /**
+ * Names of the tools that the reference solution calls through the agent's wrapper. Their calls are
+ * recorded in the database even if they only read.
+ */
+export function loggedReadsOf({ criteria }: Pick<Tau2Task, "criteria">): ReadonlySet<string> {
+  const calls = (criteria?.actions ?? []).filter(({ name }) => name === "call_discoverable_agent_tool");
+  const names = calls.map((call) => call.arguments.get("agent_tool_name"));
+  return new Set(names.filter((name): name is string => typeof name === "string" && name !== ""));
+}
+
+/**
  * Reads a list of tasks. Throws a `ConfigurationError` that names `file` and the place of any other
  * value.
  */

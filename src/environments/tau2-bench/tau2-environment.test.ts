@@ -42,7 +42,7 @@ const verdicts = (metExpectation: unknown): string =>
 const judged = (answer: string) => ({ answer, signal: new AbortController().signal });
 
 describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-bench)", () => {
-  test.each(["retail", "airline", "telecom"])(
+  test.each(["retail", "airline", "telecom", "banking_knowledge"])(
     "%s keeps the contract, and earns 1 for every reference solution",
     async (domain) => {
       const data = await load(domain);

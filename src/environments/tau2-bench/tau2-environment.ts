@@ -46,7 +46,7 @@ import {
   userPrompt,
   visibleTo,
 } from "./prompts.ts";
-import type { Tau2Task } from "./tasks.ts";
+import { loggedReadsOf, type Tau2Task } from "./tasks.ts";
 import { countedIds, Tau2World } from "./world.ts";
 
 export type Tau2Options = {
@@ -167,7 +167,7 @@ export class Tau2Environment implements Environment {
     const { data, task, options } = parts;
     const { isSolo = false, maxSteps = 200, maxErrors = 10 } = options;
     this.#parts = parts;
-    this.#world = new Tau2World(data.world, { isSolo, createId: countedIds("B") });
+    this.#world = new Tau2World(data.world, { isSolo, createId: countedIds("B"), loggedReads: loggedReadsOf(task) });
     this.#conversation = new Conversation(this.#world, task, {
       maxSteps,
       maxErrors,
@@ -184,7 +184,8 @@ export class Tau2Environment implements Environment {
     this.task = given;
     this.info = new Map<string, JsonValue>([["tau2_task", task.id]]);
     this.tools = isSolo ? [...data.tools, ...data.userTools, doneTool] : data.tools;
-    const { policy, soloPolicy, prompts, userGuidelines } = data;
+    const { soloPolicy, prompts, userGuidelines } = data;
+    const policy = data.policyFor(task);
     // The ticket is in the system message, as in upstream, and also the first user message, because
     // most templates need one.
     this.opening = isSolo ? (task.ticket ?? scenarioText(task)) : null;

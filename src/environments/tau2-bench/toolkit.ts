@@ -14,6 +14,10 @@ export interface WorldState {
   readonly user: Database;
   /** An id for a new record, which the reference draws at random. */
   createId(): string;
+  /** Names of tools that the agent has unlocked in this episode. They are not in the databases. */
+  readonly unlocked: Set<string>;
+  /** Names of tools whose calls are recorded in the database although they change nothing. */
+  readonly loggedReads: ReadonlySet<string>;
 }
 
 export type ToolKind = "read" | "write" | "think" | "generic";
@@ -46,7 +50,9 @@ export type Method = {
   readonly name: string;
   readonly parameters: readonly Parameter[];
   /** Properties of a tool; `null` for a method that only initial states and assertions call. */
-  readonly tool: { readonly kind: ToolKind; readonly mutates: boolean } | null;
+  readonly tool: { readonly kind: ToolKind; readonly mutates: boolean; readonly isDiscoverable?: boolean } | null;
+  /** Name of the reference's class that defines the method. @default the toolkit's */
+  readonly className?: string;
   /**
    * Runs the method, which may change the world. Throws a `PythonError` where the reference raises.
    * Arguments are its own copies.
@@ -70,10 +76,15 @@ type MethodSpec<Name extends string> = {
 /** Defines a tool; one of kind "write" changes the state unless `mutates` is false. */
 export function defineTool<const Name extends string>(
   kind: ToolKind,
-  spec: MethodSpec<Name> & { readonly mutates?: boolean },
+  spec: MethodSpec<Name> & { readonly mutates?: boolean; readonly className?: string },
 ): Method {
   const { mutates = kind === "write", ...method } = spec;
   return { ...method, tool: { kind, mutates } };
+}
+
+/** Defines a tool that models are not shown: they find its name elsewhere, and call it through another tool. */
+export function defineDiscoverableTool<const Name extends string>(kind: ToolKind, spec: MethodSpec<Name>): Method {
+  return { ...spec, tool: { kind, mutates: kind === "write", isDiscoverable: true } };
 }
 
 /** A tool of the agent that also exists in the first benchmark. */
@@ -114,8 +125,13 @@ export function callMethod(
   method: Method,
   { world, given }: { readonly world: WorldState; readonly given: JsonObject },
 ): MethodResult {
-  const place = `${toolkit.className}.${method.name}()`;
-  if (given.has("self")) throw typeError(`${place} got multiple values for argument 'self'`);
+  const place = `${method.className ?? toolkit.className}.${method.name}()`;
+  const names = new Set(
+    method.parameters.map((parameter) => (typeof parameter === "string" ? parameter : parameter[0])),
+  );
+  // Python reports the first keyword that does not fit.
+  const misfit = [...given.keys()].find((key) => !names.has(key));
+  if (misfit === "self") throw typeError(`${place} got multiple values for argument 'self'`);
   return method.run(world, bindArguments(place, method.parameters, given));
 }
 
@@ -194,6 +210,31 @@ export function fixed(value: number, digits: number): string {
   return roundFloat(value, digits).toFixed(digits);
 }
 
+/** A domain with documents, whose tools and policy depend on files of its folder. */
+export type DomainKnowledge = {
+  /** Upstream's name for how the agent comes to the documents. */
+  readonly retrieval: string;
+  /** `read` returns the text of a file of the domain's folder, and refuses one that is missing. */
+  readonly load: (read: {
+    readonly text: (path: string) => Promise<string>;
+    readonly textIfAny: (path: string) => Promise<string | null>;
+  }) => Promise<LoadedKnowledge>;
+};
+
+export type LoadedKnowledge = {
+  readonly agent: Toolkit;
+  readonly user: Toolkit;
+  /** The policy of a task, made from the assembled policy. */
+  readonly policyFor: (policy: string, task: TaskDocuments) => string;
+  /** Policy of a run as a whole. */
+  readonly policy: (policy: string) => string;
+  /** True if the agent has the tool. */
+  readonly hasTool: (name: string) => boolean;
+};
+
+/** The record of a task, which may list the documents that it requires. */
+export type TaskDocuments = { readonly record: JsonObject };
+
 // The definition of a domain of the benchmark: the behaviour of both sides, and the names of its
 // data files. The data are not here.
 
@@ -216,6 +257,8 @@ export type Domain = {
   /** The user's side; `null` if the user has no tools. */
   readonly user: DomainSide | null;
   readonly sync: ((world: WorldState) => void) | null;
+  /** The parts made from further files of the domain's folder; `null` if the domain is all code. */
+  readonly knowledge: DomainKnowledge | null;
   /** Reason why the domain needs a user; `null` if it does not. */
   readonly soloRefusal: string | null;
   /** The policy, assembled from the texts of its files. */

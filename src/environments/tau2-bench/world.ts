@@ -42,6 +42,13 @@ export type InitialState = {
   readonly actions: readonly (FunctionCall | Assertion)[];
 };
 
+export type WorldOptions = {
+  readonly isSolo: boolean;
+  readonly createId: () => string;
+  /** Names of tools whose calls are recorded although they change nothing. @default none */
+  readonly loggedReads?: ReadonlySet<string>;
+};
+
 export type ToolAnswer = { readonly content: string; readonly isError: boolean };
 
 export class Tau2World implements WorldState {
@@ -56,17 +63,21 @@ export class Tau2World implements WorldState {
   /** The user's database, which only the user's tools use. */
   user: Database;
   readonly #createId: () => string;
+  readonly unlocked = new Set<string>();
+  readonly loggedReads: ReadonlySet<string>;
 
   /**
    * `createId` returns ids for records, which the reference draws at random. Throws a `PythonError`
    * where the first sync raises.
    */
-  constructor(parts: WorldParts, options: { readonly isSolo: boolean; readonly createId: () => string }) {
+  constructor(parts: WorldParts, options: WorldOptions) {
     this.#parts = parts;
     this.isSolo = options.isSolo;
     this.#createId = options.createId;
+    this.loggedReads = options.loggedReads ?? new Set();
     this.agent = new Database(parts.agent.database);
-    this.user = parts.user === null ? this.agent : new Database(parts.user.database);
+    const isShared = parts.user === null || parts.user.database === parts.agent.database;
+    this.user = isShared ? this.agent : new Database(parts.user.database);
     this.sync();
   }
 
@@ -81,12 +92,15 @@ export class Tau2World implements WorldState {
 
   /** SHA-256 (hex) of each side's database; `null` if the user has no tools. */
   digests(): { readonly agent: string; readonly user: string | null } {
-    return { agent: this.agent.digest(), user: this.#parts.user === null ? null : this.user.digest() };
+    const agent = this.agent.digest();
+    if (this.#parts.user === null) return { agent, user: null };
+    return { agent, user: this.user === this.agent ? agent : this.user.digest() };
   }
 
   /** True if both worlds have the same digests. */
   isSameAs(other: Tau2World): boolean {
-    return this.agent.isSameAs(other.agent) && (this.#parts.user === null || this.user.isSameAs(other.user));
+    const hasOther = this.user !== this.agent || other.user !== other.agent;
+    return this.agent.isSameAs(other.agent) && (!hasOther || this.user.isSameAs(other.user));
   }
 
   /**

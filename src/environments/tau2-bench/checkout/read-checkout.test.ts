@@ -11,7 +11,7 @@ import { Modules, parseSource } from "./upstream.ts";
 import { readTau2Checkout, readInstructions } from "./read-checkout.ts";
 import { readDocstring } from "./read-docstring.ts";
 import { readTools } from "./read-tools.ts";
-import { agentText, judgeText, smallCheckout, toolsSource } from "./small-checkout.test-helper.ts";
+import { agentText, judgeText, smallBank, smallCheckout, toolsSource } from "./small-checkout.test-helper.ts";
 
 const toolsPath = "src/tau2/domains/mock/tools.py";
 
@@ -237,6 +237,47 @@ describe("loadTau2Data()", () => {
   });
 });
 
+describe("the bank of a checkout", () => {
+  const withBank = new Map([...smallCheckout, ...smallBank]);
+
+  it("is read as lines of documents and tasks, with the searches first among the tools", async () => {
+    const files = await withFolder(withBank, (folder) => readTau2Checkout(folder, { domains: ["banking_knowledge"] }));
+    const read = (name: string): string => files.get(`banking_knowledge/${name}`)!;
+    expect(
+      read("documents.jsonl")
+        .split("\n")
+        .map((line) => line.slice(0, 9)),
+    ).toEqual(['{"id": "a', '{"id": "b', ""]);
+    const tools = JSON.parse(read("tools.json")) as WrittenTool[];
+    expect(tools.map((tool) => tool.function.name)).toEqual(["KB_search", "grep", "look"]);
+    expect(JSON.parse(read("discoverable_tools.json"))).toEqual({
+      agent: { mend_1234: "Mends a thing.\n\nArgs:\n    name (string): Its name" },
+      user: {},
+    });
+  });
+
+  it("has the policy and the tools of the chosen way to the documents", async () => {
+    await withFolder(withBank, async (folder) => {
+      const all = await loadTau2Data({ domain: "banking_knowledge-full_kb", folder });
+      const documents = "## Cards\n\nA card is free.\nNo fee.\n\n---\n\n## Fees\n\nA fee of $5.";
+      expect(all.policy).toBe(`Be fair. ${documents}`);
+      expect(all.tools.map(({ name }) => name)).toEqual(["look"]);
+      const searched = await loadTau2Data({ domain: "banking_knowledge", folder });
+      expect(searched.tools.map(({ name }) => name)).toEqual(["KB_search", "grep", "look"]);
+      expect(searched.fingerprint).not.toBe(all.fingerprint);
+    });
+  });
+
+  it("refuses a way that needs a key or a shell, and names it", async () => {
+    const load = (domain: string) => loadTau2Data({ domain, folder: "." });
+    await expect(load("banking_knowledge-alltools")).rejects.toThrow(
+      'Cannot use retrieval "alltools" of tau2-bench/banking_knowledge: it needs a key for a model of embeddings, and a shell',
+    );
+    await expect(load("banking_knowledge-qwen_embeddings")).rejects.toThrow("a key for a model of embeddings");
+    await expect(load("banking_knowledge-bm52")).rejects.toThrow("there is none of that name; use one of no_knowledge");
+  });
+});
+
 const checkout = process.env["TAU2_REPO"] ?? "";
 const shared = checkout === "" ? null : sharedFolder("tau2-bench");
 
@@ -244,15 +285,21 @@ describe.skipIf(shared === null)("a real checkout (skipped without TAU2_REPO and
   it("gives every file that the shared layout has", async () => {
     const files = await readTau2Checkout(checkout);
     let compared = 0;
+    const lines = (text: string): unknown[] =>
+      text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown);
     for (const [path, text] of files) {
       const file = join(shared ?? "", path);
       if (!existsSync(file)) continue;
       const expected = readFileSync(file, "utf8");
-      if (path.endsWith(".json")) expect(JSON.parse(text), path).toEqual(JSON.parse(expected));
+      if (path.endsWith(".jsonl")) expect(lines(text), path).toEqual(lines(expected));
+      else if (path.endsWith(".json")) expect(JSON.parse(text), path).toEqual(JSON.parse(expected));
       else expect(text, path).toBe(expected);
       compared++;
     }
-    expect(compared).toBe(32);
-    expect(files.size).toBe(34);
+    expect(compared).toBe(45);
+    expect(files.size).toBe(48);
   });
 });

@@ -6,13 +6,7 @@ import type { SyntaxNode } from "@lezer/common";
 
 import { ConfigurationError } from "../../../core/index.ts";
 import { pythonStrip } from "../../../python-semantics/index.ts";
-import {
-  dumpJson,
-  type JsonObject,
-  JsonSyntaxError,
-  type JsonValue,
-  parseJson,
-} from "../../../python-semantics/json/index.ts";
+import { JsonSyntaxError, type JsonValue, parseJson } from "../../../python-semantics/json/index.ts";
 import {
   cannotRead,
   hasFile,
@@ -46,7 +40,8 @@ import {
   type UpstreamDomain,
   upstreamDomains,
 } from "./upstream.ts";
-import { readTools } from "./read-tools.ts";
+import { bankTools, readBank } from "./read-bank.ts";
+import { readTools, toolsText } from "./read-tools.ts";
 
 /** The texts for models in the prepared layout; a folder prepared by other means may lack them. */
 export const promptsFile = "prompts.json";
@@ -87,13 +82,20 @@ export async function readTau2Checkout(folder: string, options: ReadTau2Options 
     for (const [name, text] of read) files.set(`${domain.name}/${name}`, text);
     options.onProgress?.(`Read ${domain.name}: ${[...read.keys()].join(", ")}.`);
   }
+  const isBank = options.domains?.includes("banking_knowledge") ?? (await hasFile(folder, bankTools));
+  if (isBank) {
+    options.signal?.throwIfAborted();
+    const read = await readBank(folder, modules);
+    for (const [name, text] of read) files.set(`banking_knowledge/${name}`, text);
+    options.onProgress?.(`Read banking_knowledge: ${[...read.keys()].join(", ")}.`);
+  }
   for (const name of guidelineFiles) {
     const text = await readCheckoutFile(folder, `data/tau2/user_simulator/${name}`, checkoutRemedy);
     files.set(`user_simulator/${name}`, text);
   }
   const source = async (path: string) => parseSource(path, await readCheckoutFile(folder, path, checkoutRemedy));
   const texts = readInstructions(await source(agentSource), await source(judgeSource));
-  files.set(promptsFile, toFile(new Map(Object.entries(texts))));
+  files.set(promptsFile, toolsText(new Map(Object.entries(texts))));
   return files;
 }
 
@@ -113,7 +115,7 @@ async function readDomain(folder: string, domain: UpstreamDomain, modules: Modul
     );
   }
   const tools = async ({ module, className }: UpstreamDomain["agent"]) =>
-    toFile(await readTools(modules, `src/tau2/domains/${name}/${module}.py`, className));
+    toolsText(await readTools(modules, `src/tau2/domains/${name}/${module}.py`, className));
   files.set("tools.json", await tools(agent));
   if (user !== null) files.set("user_tools.json", await tools(user));
   return files;
@@ -135,7 +137,7 @@ function tasksOfSplit(
   if (!Array.isArray(ids))
     throw cannotRead(`"${place}/split_tasks.json"`, `there is no split "${split}"`, checkoutRemedy);
   const known = new Set(ids);
-  return toFile(list.filter((task) => task instanceof Map && known.has(task.get("id") ?? null)));
+  return toolsText(list.filter((task) => task instanceof Map && known.has(task.get("id") ?? null)));
 }
 
 function parse(path: string, text: string): JsonValue {
@@ -146,8 +148,6 @@ function parse(path: string, text: string): JsonValue {
     throw cannotRead(`"${path}"`, `it is not JSON (${error.pythonMessage})`, checkoutRemedy);
   }
 }
-
-const toFile = (value: JsonValue | JsonObject): string => `${dumpJson(value, { indent: 1 })}\n`;
 
 // The texts that upstream's agents and its judge are given, read from the sources that contain
 // them. `prompts.ts` combines them with policy and task.

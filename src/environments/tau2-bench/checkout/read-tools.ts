@@ -4,7 +4,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import {
   childrenOf,
   findBinding,
@@ -19,10 +19,13 @@ import {
 } from "../../checkout/python-source.ts";
 import { readText } from "../../checkout/read-literal.ts";
 import type { Module, Modules } from "./upstream.ts";
-import { type Docstring, readDocstring } from "./read-docstring.ts";
+import { cleanIndent, type Docstring, readDocstring } from "./read-docstring.ts";
 import { basesOf, Schemas, sortedSchema } from "./read-schema.ts";
 
 const toolkitModule = "tau2/environment/toolkit";
+
+/** The text of a file with such tools. */
+export const toolsText = (value: JsonValue): string => `${dumpJson(value, { indent: 1 })}\n`;
 
 /**
  * Throws a `ConfigurationError` that names file and line if the class is missing, or a tool is not
@@ -30,10 +33,45 @@ const toolkitModule = "tau2/environment/toolkit";
  */
 export async function readTools(modules: Modules, path: string, className: string): Promise<JsonValue[]> {
   const module = await modules.open(path);
+  const { source } = module;
+  const node = await toolkitIn(modules, module, className);
+  const tools: JsonValue[] = [];
+  for (const [name, method] of await methodsOf(modules, module, node)) {
+    if (method.kind === "tool") tools.push(await readTool({ modules, module }, name, method.node));
+  }
+  if (tools.length === 0) throw problemAt(source, node, `"${className}" has no tools`);
+  return tools;
+}
+
+/**
+ * The docstrings, without common margins, of the methods that are tools but are not shown to a model
+ * at first. Throws like {@link readTools}.
+ */
+export async function readDiscoverableTools(
+  modules: Modules,
+  path: string,
+  className: string,
+): Promise<ReadonlyMap<string, string>> {
+  const module = await modules.open(path);
+  const { source } = module;
+  const docstrings = new Map<string, string>();
+  for (const [name, { kind, node }] of await methodsOf(modules, module, await toolkitIn(modules, module, className))) {
+    if (kind !== "discoverable") continue;
+    const [first] = statementsOf(node);
+    const text = first !== undefined && isDescription(first) ? childrenOf(first)[0] : undefined;
+    docstrings.set(name, text === undefined ? "" : cleanIndent(readText(source, text)));
+  }
+  return docstrings;
+}
+
+/** The class of a toolkit, or of a part that is mixed into toolkits. */
+async function toolkitIn(modules: Modules, module: Module, className: string): Promise<SyntaxNode> {
   const { source, scope } = module;
   const definition = findBinding(source, scope, className, "class");
   const [decorator] = definition.decorators;
   if (decorator !== undefined) throw problemAt(source, decorator, `class "${className}" is decorated`);
+  const list = childrenOf(definition.node).find(({ name }) => name === "ArgList");
+  if (list !== undefined && textOf(source, list) === "(metaclass=ToolKitType)") return definition.node;
   const [base, ...others] = basesOf(source, definition.node);
   if (
     base === undefined ||
@@ -42,16 +80,23 @@ export async function readTools(modules: Modules, path: string, className: strin
   ) {
     throw problemAt(source, definition.node, `"${className}" extends more than ToolKitBase`);
   }
-  const methods = readScope(source, definition.node);
-  const tools: JsonValue[] = [];
+  return definition.node;
+}
+
+type ToolMethod = { readonly kind: "tool" | "discoverable"; readonly node: SyntaxNode };
+
+/** The tools of a class by name, in the order of their definitions. */
+async function methodsOf(modules: Modules, module: Module, node: SyntaxNode): Promise<Map<string, ToolMethod>> {
+  const { source } = module;
+  const methods = readScope(source, node);
+  const tools = new Map<string, ToolMethod>();
   for (const name of methods.bindings.keys()) {
     const [binding] = methods.bindings.get(name) ?? [];
     if (binding?.type !== "function" || binding.decorators.length === 0) continue;
     const found = findBinding(source, methods, name, "function");
-    if (await isTool(modules, module, found.decorators))
-      tools.push(await readTool({ modules, module }, name, found.node));
+    const kind = await kindOf(modules, module, found.decorators);
+    if (kind !== null) tools.set(name, { kind, node: found.node });
   }
-  if (tools.length === 0) throw problemAt(source, definition.node, `"${className}" has no tools`);
   return tools;
 }
 
@@ -68,19 +113,28 @@ async function isOfToolkit(
   );
 }
 
-/** True if a method is offered to a model: `is_tool(...)` is its only decorator. */
-async function isTool(modules: Modules, module: Module, decorators: readonly SyntaxNode[]): Promise<boolean> {
+/**
+ * "tool" for a method that is offered to a model: `is_tool(...)` is its only decorator.
+ * "discoverable" if it is `is_discoverable_tool(...)`.
+ */
+async function kindOf(
+  modules: Modules,
+  module: Module,
+  decorators: readonly SyntaxNode[],
+): Promise<ToolMethod["kind"] | null> {
   const { source } = module;
   for (const decorator of decorators) {
     const [, name, list] = childrenOf(decorator);
     if (name === undefined || list?.name !== "ArgList") continue;
-    if (!(await isOfToolkit(modules, { module, node: name, name: "is_tool" }))) {
+    const is = (own: string) => isOfToolkit(modules, { module, node: name, name: own });
+    const isDiscoverable = textOf(source, name) === "is_discoverable_tool" && (await is("is_discoverable_tool"));
+    if (!isDiscoverable && !(await is("is_tool"))) {
       throw problemAt(source, decorator, `a method is decorated in a way not known (${quote(source, decorator)})`);
     }
     if (decorators.length > 1) throw problemAt(source, decorator, "a tool is decorated twice");
-    return true;
+    return isDiscoverable ? "discoverable" : "tool";
   }
-  return false;
+  return null;
 }
 
 type At = { readonly modules: Modules; readonly module: Module };

@@ -102,6 +102,14 @@ def is_tool(tool_type=None, mutates_state: Optional[bool] = None):
     return lambda method: method
 
 
+def is_discoverable_tool(tool_type=None, mutates_state: Optional[bool] = None):
+    return lambda method: method
+
+
+class ToolKitType(type):
+    pass
+
+
 class ToolType:
     READ = "read"
     WRITE = "write"
@@ -156,6 +164,75 @@ const contents = new Map([
   ["tasks.json", JSON.stringify([task, { ...task, id: "second" }])],
   ["split_tasks.json", '{"base": ["second"], "all": ["first", "second"]}'],
   ["policy.md", "# Be kind\r\n"],
+]);
+
+const bankTools = `from typing import TYPE_CHECKING
+
+from tau2.environment.toolkit import ToolKitBase, ToolType, is_discoverable_tool, is_tool
+
+if TYPE_CHECKING:
+    pass
+
+
+class KnowledgeTools(ToolKitBase):
+    db: dict
+
+    @is_tool(ToolType.READ)
+    def look(self, name: str) -> str:
+        """Looks somebody up."""
+        return ""
+
+    @is_discoverable_tool(ToolType.WRITE)
+    def mend_1234(self, name: str) -> str:
+        """Mends a thing.
+
+        Args:
+            name (string): Its name
+        """
+        return ""
+
+
+class KnowledgeUserTools(ToolKitBase):
+    @is_tool(ToolType.WRITE)
+    def ask(self) -> str:
+        """Asks."""
+        return ""
+`;
+
+const bankSearches = `from tau2.environment.toolkit import ToolKitType, ToolType, is_tool
+
+
+class KBSearchMixin(metaclass=ToolKitType):
+    @is_tool(ToolType.READ)
+    def KB_search(self, query: str) -> str:
+        """Searches."""
+        return ""
+
+
+class GrepMixin(metaclass=ToolKitType):
+    @is_tool(ToolType.READ)
+    def grep(self, pattern: str) -> str:
+        """Greps."""
+        return ""
+`;
+
+const bankData = "data/tau2/domains/banking_knowledge";
+const bankPrompts = ["no_knowledge", "full_kb", "required_docs", "classic_rag_bm25", "classic_rag_bm25_no_grep"];
+
+/** The bank of a small checkout: two documents, and one task. */
+export const smallBank: ReadonlyMap<string, string> = new Map([
+  [`${bankData}/db.json`, '{"users": {"data": {"1": {"name": "Ann", "user_id": "1"}}, "notes": "People."}}'],
+  ...[...bankPrompts, "grep_only"].map(
+    (name) => [`${bankData}/prompts/${name}.md`, "{{component:policy_header}} {{full_knowledge_base}}"] as const,
+  ),
+  [`${bankData}/prompts/components/policy_header.md`, "Be fair."],
+  [`${bankData}/prompts/components/additional_instructions.md`, "Be quick."],
+  [`${bankData}/documents/b.json`, '{"id": "b", "title": "Fees", "content": "A fee of $5."}'],
+  [`${bankData}/documents/a.json`, '{"id": "a", "title": "Cards", "content": "A card is free.\\nNo fee."}'],
+  [`${bankData}/documents/notes.txt`, "Not a document."],
+  [`${bankData}/tasks/task_1.json`, JSON.stringify({ ...task, id: "task_1" })],
+  ["src/tau2/domains/banking_knowledge/tools.py", bankTools],
+  ["src/tau2/domains/banking_knowledge/retrieval_mixins.py", bankSearches],
 ]);
 
 export const smallCheckout: ReadonlyMap<string, string> = new Map([

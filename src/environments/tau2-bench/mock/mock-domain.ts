@@ -147,6 +147,7 @@ export const mockDomain: Domain = {
     file: "user_db.json",
   },
   sync: null,
+  knowledge: null,
   soloRefusal: null,
   policy: { files: ["policy.md"], soloFiles: ["policy_solo.md"], assemble: ([policy]) => policy! },
 };

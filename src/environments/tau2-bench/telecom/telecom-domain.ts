@@ -47,6 +47,7 @@ function telecom(name: string, support: readonly [file: string, soloFile: string
     agent: { toolkit: carrierToolkit, database: telecomDatabase, file: "db.toml" },
     user: { toolkit: phoneToolkit, database: phoneDatabase, file: "user_db.toml" },
     sync,
+    knowledge: null,
     soloRefusal: null,
     policy: {
       files: ["main_policy.md", support[0]],
