@@ -68,8 +68,9 @@ const rows: readonly EncoderRow[] = [
   row({ name: "kimi-k3", modelType: "kimi_k3", architecture: "KimiK3", files: [] }, () =>
     refuseFamily("kimi-k3", "its tokenizer's own Python code makes its prompts"),
   ),
-  row({ name: "inkling", modelType: "inkling", architecture: "InklingForConditionalGeneration", files: [] }, () =>
-    refuseFamily("inkling", "a module of its server makes its prompts"),
+  row(
+    { name: "inkling", modelType: "inkling", architecture: "InklingForConditionalGeneration", files: [] },
+    async () => (await import("./inkling.ts")).createInklingEncoder,
   ),
 ];
 

@@ -39,7 +39,8 @@ def encode_messages(messages):
     raise SystemExit("This is never run.")
 `;
 
-export const encoderTypes = ["deepseek_v32", "deepseek_v4", "deepseek_v41"] as const;
+export const deepseekTypes = ["deepseek_v32", "deepseek_v4", "deepseek_v41"] as const;
+export const encoderTypes = [...deepseekTypes, "inkling"] as const;
 
 /** The encoder for a model type of config.json. @default `contents`: a module of ours */
 export async function testEncoder(
@@ -76,4 +77,12 @@ export const encoderSamples: Readonly<Record<string, FamilySample>> = {
   },
   "deepseek-v4": sample("tool_calls", "invoke", "parameter"),
   "deepseek-v4.1": sample(" calls", " invoke", " parameter"),
+  inkling: {
+    markers: [
+      ...["<|message_model|>", "<|message_system|>", "<|message_tool|>", "<|end_message|>", "<|content_text|>"],
+      ...["<|content_thinking|>", "<|content_xml|>", "<|content_invoke_tool_json|>"],
+    ],
+    thought: "<|content_thinking|>I should look.<|end_message|><|message_model|><|content_text|>Hello!<|end_message|>",
+    call: 'find_order<|content_invoke_tool_json|>{"name":"find_order","args":{"order_id":"#W1"}}<|end_message|>',
+  },
 };
