@@ -21,7 +21,7 @@ const wheels = [
   {
     packageName: "sglang",
     version: "0.5.23",
-    paths: ["sglang/srt/entrypoints/openai/encoding_dsv32.py"],
+    paths: ["sglang/srt/entrypoints/openai/encoding_dsv32.py", "sglang/srt/parser/glm53_chat_template.py"],
   },
   {
     packageName: "vllm",
@@ -40,6 +40,7 @@ const encoders = {
   deepseek_v32: "sglang/srt/entrypoints/openai/encoding_dsv32.py",
   deepseek_v4: "vllm/tokenizers/deepseek_v4_encoding.py",
   deepseek_v41: "vllm/tokenizers/deepseek_v41_encoding.py",
+  glm_moe_dsa: "sglang/srt/parser/glm53_chat_template.py",
   inkling: "vllm/renderers/inkling_encoding.py",
 };
 

@@ -58,7 +58,7 @@ class Tokenizer:
 
 
 def enter(folder):
-    for name in ("vllm", "vllm.tokenizers", "sglang", "sglang.srt", "sglang.srt.entrypoints", "sglang.srt.entrypoints.openai"):
+    for name in ("vllm", "vllm.tokenizers", "sglang", "sglang.srt", "sglang.srt.parser", "sglang.srt.entrypoints", "sglang.srt.entrypoints.openai"):
         stand_in(name, folder)
     stand_in("transformers", TokenizersBackend=Tokenizer)
     stand_in("vllm.renderers", folder)
@@ -113,7 +113,13 @@ def inkling(messages, tools, variables):
     return "".join(renderer._render(messages, params))
 
 
-ENCODERS = {"deepseek-v3.2": deepseek_v32, "deepseek-v4": deepseek_v4, "deepseek-v4.1": deepseek_v41, "inkling": inkling}
+def glm53(messages, tools, variables):
+    from sglang.srt.parser.glm53_chat_template import render_glm53
+
+    return render_glm53(messages, tools=tools, add_generation_prompt=True, **variables)
+
+
+ENCODERS = {"deepseek-v3.2": deepseek_v32, "deepseek-v4": deepseek_v4, "deepseek-v4.1": deepseek_v41, "inkling": inkling, "glm-5.3": glm53}
 
 
 def answer(request):

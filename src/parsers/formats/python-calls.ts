@@ -115,7 +115,7 @@ const lineList = listPattern(
 // oxlint-disable-next-line no-control-regex
 const lineEnd = /[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
 
-/** One call a line, between tags or alone. Text around the calls is dropped. */
+/** One call a line, between tags or without them. Text around the calls is dropped. */
 export const olmo3 = createToolCallParser({
   name: "olmo3",
   markers: [functionCalls, functionCallsEnd],

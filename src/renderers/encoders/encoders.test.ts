@@ -150,6 +150,32 @@ describe("deepseek-v4.1", async () => {
   });
 });
 
+describe("glm-5.3", async () => {
+  const encoder = await testEncoder("glm_moe_dsa");
+
+  test("writes the effort, tools with their keys as they are, thoughts, and results in the order of their calls", () => {
+    expect(prompt(encoder, { tools, variables: { reasoning_effort: "low" } })).toBe(
+      "[gMASK]<sop><|system|>Reasoning Effort: Low<|system|>\nTools:\n" +
+        '{"name": "add", "parameters": {}}\nNo more tools.<|system|>Rules.<|user|>Hi' +
+        "<|assistant|><think>Polite.</think>Hello.<|user|>2 + 2?<|assistant|><think>Add.</think>" +
+        "<tool_call>add<arg_key>a</arg_key><arg_value>2</arg_value><arg_key>what</arg_key><arg_value>b</arg_value>" +
+        "</tool_call><tool_call>add</tool_call><|observation|><tool_response>five</tool_response>" +
+        "<tool_response>four</tool_response><|assistant|><think>",
+    );
+  });
+
+  test("clears the thoughts before the last question where it is told to", () => {
+    const text = prompt(encoder, { variables: { clear_thinking: true } });
+    expect(text).toContain("Effort: Max<|system|>Rules.<|user|>Hi<|assistant|><think></think>Hello.");
+    expect(text).toContain("<think>Add.</think>");
+  });
+
+  test("is for folders that have its module and no chat template", async () => {
+    await expect(testEncoder("glm_moe_dsa", [])).rejects.toThrow("the folder has neither its chat template nor");
+    expect(encoderOf(new Map([["architectures", ["Glm5NextForConditionalGeneration"]]]))?.name).toBe("glm-5.3");
+  });
+});
+
 describe("inkling", async () => {
   const encoder = await testEncoder("inkling");
   const { family } = encoder;
