@@ -91,7 +91,7 @@ const xtml = (tool, values) =>
     .map(([key, value]) => `<|open|>argument key="${key}" type="${typeof value}"<|sep|>${raw(value)}<|close|>argument<|sep|>`)
     .join("")}<|close|>call<|sep|><|close|>tools<|sep|>`; // prettier-ignore
 
-/** With a suffix of all tags, as checkpoints have one. @param {string} text @param {string} suffix */
+/** Adds a suffix to all tags, as some checkpoints have one. @param {string} text @param {string} suffix */
 const suffixed = (text, suffix) => text.replace(/<(\/?(?:tool|arg)_\w+)>/g, `<$1${suffix}>`);
 
 /** @type {Spelling} */
