@@ -21,14 +21,17 @@ const wheels = [
   {
     packageName: "sglang",
     version: "0.5.23",
-    paths: ["sglang/srt/entrypoints/openai/encoding_dsv32.py"],
+    paths: ["sglang/srt/entrypoints/openai/encoding_dsv32.py", "sglang/srt/parser/glm53_chat_template.py"],
   },
   {
     packageName: "vllm",
     version: "0.33.0",
-    paths: ["deepseek_v4", "deepseek_v4_encoding", "deepseek_v41", "deepseek_v41_encoding"].map(
-      (module) => `vllm/tokenizers/${module}.py`,
-    ),
+    paths: [
+      ...["deepseek_v4", "deepseek_v4_encoding", "deepseek_v41", "deepseek_v41_encoding"].map(
+        (module) => `vllm/tokenizers/${module}.py`,
+      ),
+      ...["inkling", "inkling_encoding"].map((module) => `vllm/renderers/${module}.py`),
+    ],
   },
 ];
 
@@ -37,6 +40,8 @@ const encoders = {
   deepseek_v32: "sglang/srt/entrypoints/openai/encoding_dsv32.py",
   deepseek_v4: "vllm/tokenizers/deepseek_v4_encoding.py",
   deepseek_v41: "vllm/tokenizers/deepseek_v41_encoding.py",
+  glm_moe_dsa: "sglang/srt/parser/glm53_chat_template.py",
+  inkling: "vllm/renderers/inkling_encoding.py",
 };
 
 /** @typedef {{ readonly text?: string, readonly refused?: string }} Answer */

@@ -27,8 +27,12 @@ import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 
 const version = "0.5.23";
 /** Packages that the detectors import; stand-ins replace all other parts of the server. */
-const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy"]; // prettier-ignore
-const vllm = { packageName: "vllm", version: "0.33.0", paths: ["vllm/tool_parsers/", "vllm/utils/"] };
+const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy", "cohere_melody==0.15.3"]; // prettier-ignore
+const vllm = {
+  packageName: "vllm",
+  version: "0.33.0",
+  paths: ["vllm/tool_parsers/", "vllm/parser/", "vllm/reasoning/", "vllm/utils/"],
+};
 
 /** @typedef {{ readonly newest: boolean, readonly quick: boolean }} Options */
 /** @typedef {Readonly<Record<string, unknown>> & { readonly text: string, readonly cuts?: readonly number[] }} Request `cuts`: where the text is streamed in two pieces, in code points; 0: in pieces of one character. */
@@ -249,13 +253,25 @@ function compare(request, answer) {
   if (answer.out_of_time === true) return null;
   const own = read(request);
   const reading = request.server === "vllm" ? vllmReading(own.reading.expected) : own.reading;
-  const [ours, theirs] = [sorted(reading), sorted({ ...answer, streamed: undefined })];
+  const { reasoning } = answer;
+  const all = reasoning === undefined ? reading : { ...reading, ...readBoth(request) };
+  const expected = reasoning === undefined ? answer : { ...answer, after_reasoning: answer.expected };
+  const [ours, theirs] = [sorted(all), sorted({ ...expected, streamed: undefined })];
   if (ours !== theirs) return `    ${JSON.stringify(request.text)}\n      server ${theirs}\n      ours   ${ours}`;
   for (const cut of request.cuts ?? []) {
     const streamed = own.stream(piecesAt(request.text, cut));
     if (streamed !== null) return `    ${JSON.stringify(request.text)} cut at ${cut}: ${streamed}`;
   }
   return null;
+}
+
+/** The reading of both parsers of a name, for servers that have one for both. @param {Request} request */
+function readBoth(request) {
+  const { reasoning, normalText } = reasoningParser(String(request.parser)).split(request.text);
+  return {
+    reasoning,
+    after_reasoning: vllmReading(read({ ...request, text: normalText }).reading.expected).expected,
+  };
 }
 
 /** vLLM does not number calls, and has no quick test. @param {object} expected */

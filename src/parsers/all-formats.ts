@@ -3,6 +3,7 @@
 
 import * as apertus from "./formats/apertus.ts";
 import * as beam from "./formats/beam.ts";
+import * as cohereCommand3 from "./formats/cohere-command3.ts";
 import * as cohereCommand4 from "./formats/cohere-command4.ts";
 import * as dots from "./formats/dots.ts";
 import * as dsml from "./formats/dsml.ts";
@@ -14,6 +15,7 @@ import * as gigachat35 from "./formats/gigachat35.ts";
 import * as glm from "./formats/glm.ts";
 import * as gptOss from "./formats/gpt-oss.ts";
 import * as hunyuan from "./formats/hunyuan.ts";
+import * as hy from "./formats/hy.ts";
 import * as inkling from "./formats/inkling.ts";
 import * as jsonBlocks from "./formats/json-blocks.ts";
 import * as jsonLists from "./formats/json-lists.ts";
@@ -30,6 +32,7 @@ import * as poolside from "./formats/poolside.ts";
 import * as pythonCalls from "./formats/python-calls.ts";
 import * as spark25 from "./formats/spark25.ts";
 import * as step3 from "./formats/step3.ts";
+import * as vllmEngine from "./formats/vllm-engine.ts";
 import * as vllmJson from "./formats/vllm-json.ts";
 import type { ReasoningParser } from "./reasoning-parser.ts";
 import { addReasoningParsers } from "./reasoning-parsers.ts";
@@ -39,6 +42,7 @@ import { addToolCallParsers } from "./tool-call-parsers.ts";
 const exported: readonly unknown[] = [
   apertus,
   beam,
+  cohereCommand3,
   cohereCommand4,
   dots,
   dsml,
@@ -50,6 +54,7 @@ const exported: readonly unknown[] = [
   glm,
   gptOss,
   hunyuan,
+  hy,
   inkling,
   jsonBlocks,
   jsonLists,
@@ -66,6 +71,7 @@ const exported: readonly unknown[] = [
   pythonCalls,
   spark25,
   step3,
+  vllmEngine,
   vllmJson,
 ].flatMap((module): readonly unknown[] => Object.values(module));
 

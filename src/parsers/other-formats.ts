@@ -186,9 +186,12 @@ const isSchema = (value: JsonObject): boolean =>
 
 /** Formats whose calls begin like those of a more common format, but are read differently. */
 const twins: ReadonlySet<string> = new Set([
+  "cohere_command3",
   "ernie45",
   "granite4",
   "hunyuan_a13b",
+  "hy_v3",
+  "hy_v4",
   "ling3",
   "mimo",
   "qwen3_json",
@@ -200,7 +203,7 @@ const twins: ReadonlySet<string> = new Set([
  * Formats that drop all text around their calls, so that an answer with only a call cannot be
  * distinguished from one with further text.
  */
-const careless: ReadonlySet<string> = new Set(["phi4_mini_json"]);
+const careless: ReadonlySet<string> = new Set(["olmo3", "phi4_mini_json"]);
 
 /** Formats that are detected here by the beginning of their calls. */
 export const otherFormatNames: readonly string[] = spelledFormats.filter((format) => !twins.has(format));

@@ -84,6 +84,7 @@ const table = new ParserTable<ReasoningParser>({
   loaders: {
     apertus2509: async () => (await import("./formats/apertus.ts")).apertusReasoning,
     beam: async () => (await import("./formats/beam.ts")).beamReasoning,
+    cohere_command3: async () => (await import("./formats/cohere-command3.ts")).cohereCommand3Reasoning,
     cohere_command4: async () => (await import("./formats/cohere-command4.ts")).cohereCommand4Reasoning,
     "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOssReasoning,
     inkling: async () => (await import("./formats/inkling.ts")).inklingReasoning,

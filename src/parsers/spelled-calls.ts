@@ -20,6 +20,8 @@ const tags = (name: string, value = "\nRome\n"): string =>
 const spellings: Readonly<Record<string, (name: string) => string>> = {
   beam: (name) =>
     ` to=${name}<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nRome\n</rfl:parameter><|call|>`,
+  cohere_command3: (name) =>
+    `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": ${onlyArgument}}\n]<|END_ACTION|>`,
   cohere_command4: (name) =>
     `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": ${onlyArgument}}\n]<|END_ACTION|>`,
   deepseekv3: (name) =>
@@ -79,6 +81,14 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   spark25: (name) => `<tool_call>${name}\n<arg_key>city</arg_key><arg_value>Rome</arg_value>\n</tool_call>`,
   ernie45: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   "granite-20b-fc": (name) => `<function_call> ${json(name)}`,
+  granite: (name) => `<|tool_call|>[${json(name)}]`,
+  hy_v3: (name) =>
+    `<tool_calls>\n<tool_call>${name}<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>\n</tool_calls>`,
+  hy_v4: (name) =>
+    `<tool_calls><tool_call>${name}<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call></tool_calls>`,
+  olmo3: (name) => `<function_calls>\n${name}(city="Rome")\n</function_calls>`,
+  plamo3: (name) =>
+    `<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>${name}<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>${onlyArgument}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>`,
   granite4: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   internlm: (name) => `<|action_start|><|plugin|>\n${json(name, "parameters")}<|action_end|>`,
   jamba: (name) => `<tool_calls>[${json(name)}]</tool_calls>`,

@@ -52,6 +52,11 @@ export type RendererFamily = {
   /** `bos_token`, ... as the template reads them, if the model folder gives none. */
   readonly specialTokens: JsonObject;
   /**
+   * Control tokens that have several names, each with its names in order: the template reads the
+   * first one that the tokenizer has, as a special token.
+   */
+  readonly spellings: ReadonlyMap<string, readonly string[]>;
+  /**
    * Value that the template is given for `tools` when there are none: an empty list if it requires
    * one.
    */
@@ -150,6 +155,7 @@ export const familyDefaults = {
   toolCallBasis: "family",
   thinkingVariable: null,
   specialTokens: new Map(),
+  spellings: new Map(),
   noTools: null,
   otherEnds: [],
   closing: "",

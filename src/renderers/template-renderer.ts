@@ -100,7 +100,11 @@ export function createTemplateRenderer(
 ): Renderer {
   const chatTemplate = templateTextOf(family, options.chatTemplate);
   const template = compiledTemplate(chatTemplate);
-  const specialTokens = new Map([...family.specialTokens, ...(options.specialTokens ?? [])]);
+  const specialTokens = new Map([
+    ...family.specialTokens,
+    ...tokenNames(family, tokenizer),
+    ...(options.specialTokens ?? []),
+  ]);
   const context: TemplateContext = { specialTokens, now: options.now ?? localTime(new Date()) };
   const edits = options.promptEdits ?? [];
   const kwargs = templateVariables(family, template.variables, options);
@@ -415,6 +419,20 @@ function requireToken(family: RendererFamily, tokenizer: Tokenizer, text: string
   throw new ConfigurationError(
     `Cannot render for model family "${family.name}" with tokenizer "${tokenizer.name}": it has no token "${text}"; ` +
       "use the tokenizer of a model of this family.",
+  );
+}
+
+/**
+ * The control tokens with several names, by the name that the tokenizer has. Throws a
+ * `ConfigurationError` when it has none.
+ */
+export function tokenNames(family: RendererFamily, tokenizer: Tokenizer): Map<string, string> {
+  return new Map(
+    Array.from(family.spellings, ([name, spellings]) => {
+      const known = spellings.find((text) => tokenizer.tokenId(text) !== null) ?? spellings[0]!;
+      requireToken(family, tokenizer, known);
+      return [name, known] as const;
+    }),
   );
 }
 

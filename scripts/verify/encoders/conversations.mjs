@@ -15,8 +15,9 @@ import { randomConversation, toolDefinitions } from "../random-conversation.mjs"
 const values = {
   thinking: ["true", "false", "null", "1"],
   enable_thinking: ["true", "false"],
+  clear_thinking: ["true", "false"],
   drop_thinking: ["true", "false"],
-  reasoning_effort: ['"low"', '"medium"', '"high"', '"xhigh"', '"max"', '"none"', '"fast"', "1", "33", "100", "101", "0.5", "true", "null"],
+  reasoning_effort: ['"low"', '"medium"', '"high"', '"xhigh"', '"max"', '"none"', '"fast"', "1", "33", "100", "101", "0", "0.5", "0.125", "0.375", "0.999", "-0.0", "0.004", "true", "null"],
 }; // prettier-ignore
 
 const strays = [

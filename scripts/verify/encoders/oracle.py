@@ -11,6 +11,7 @@ Answers: {"text": prompt}, or {"refused": class of the exception}.
 
 import copy
 import json
+import logging
 import os
 import sys
 import types
@@ -32,6 +33,23 @@ def stand_in(name, folder=None, **members):
     sys.modules[name] = module
 
 
+class Generic:
+    """A base class with parameters."""
+
+    def __class_getitem__(cls, item):
+        return cls
+
+
+class TextTokenizer:
+    """Returns texts in place of ids."""
+
+    def encode_text(self, text):
+        return [text]
+
+    def encode_special(self, token):
+        return token
+
+
 class Tokenizer:
     """A tokenizer without a vocabulary: prompts are compared as text."""
 
@@ -40,11 +58,20 @@ class Tokenizer:
 
 
 def enter(folder):
-    for name in ("vllm", "vllm.tokenizers", "sglang", "sglang.srt", "sglang.srt.entrypoints", "sglang.srt.entrypoints.openai"):
+    for name in ("vllm", "vllm.tokenizers", "sglang", "sglang.srt", "sglang.srt.parser", "sglang.srt.entrypoints", "sglang.srt.entrypoints.openai"):
         stand_in(name, folder)
     stand_in("transformers", TokenizersBackend=Tokenizer)
-    stand_in("vllm.renderers")
-    stand_in("vllm.renderers.chat_utils", ChatCompletionMessageParam=dict)
+    stand_in("vllm.renderers", folder)
+    inert = {name: object for name in ("ConversationMessage", "parse_chat_messages", "parse_chat_messages_async")}
+    stand_in("vllm.renderers.chat_utils", ChatCompletionMessageParam=dict, **inert)
+    stand_in("vllm.renderers.base", BaseRenderer=Generic)
+    stand_in("vllm.renderers.inputs", DictPrompt=dict)
+    stand_in("vllm.renderers.inputs.preprocess", parse_dec_only_prompt=None)
+    stand_in("vllm.renderers.params", ChatParams=types.SimpleNamespace)
+    stand_in("vllm.config", VllmConfig=object)
+    stand_in("vllm.utils")
+    stand_in("vllm.utils.async_utils", make_async=None)
+    stand_in("vllm.logger", init_logger=logging.getLogger)
     stand_in("vllm.tokenizers.hf", HfTokenizer=Tokenizer, get_cached_tokenizer=lambda tokenizer: tokenizer)
     stand_in("vllm.tokenizers.protocol", TokenizerLike=object)
 
@@ -77,12 +104,29 @@ def deepseek_v41(messages, tools, variables):
     return get_deepseek_v41_tokenizer(Tokenizer()).apply_chat_template(messages, tools=tools, tokenize=False, **variables)
 
 
-ENCODERS = {"deepseek-v3.2": deepseek_v32, "deepseek-v4": deepseek_v4, "deepseek-v4.1": deepseek_v41}
+def inkling(messages, tools, variables):
+    from vllm.renderers.inkling import InklingRenderer
+
+    renderer = InklingRenderer.__new__(InklingRenderer)
+    renderer._inkling_tokenizer = TextTokenizer()
+    params = types.SimpleNamespace(chat_template_kwargs={**variables, "tools": tools})
+    return "".join(renderer._render(messages, params))
+
+
+def glm53(messages, tools, variables):
+    from sglang.srt.parser.glm53_chat_template import render_glm53
+
+    return render_glm53(messages, tools=tools, add_generation_prompt=True, **variables)
+
+
+ENCODERS = {"deepseek-v3.2": deepseek_v32, "deepseek-v4": deepseek_v4, "deepseek-v4.1": deepseek_v41, "inkling": inkling, "glm-5.3": glm53}
 
 
 def answer(request):
     try:
         return {"text": ENCODERS[request["encoder"]](request["messages"], request["tools"], request["variables"])}
+    except ImportError:
+        raise
     except Exception as error:
         return {"refused": type(error).__name__}
 

@@ -91,6 +91,15 @@ const xtml = (tool, values) =>
     .map(([key, value]) => `<|open|>argument key="${key}" type="${typeof value}"<|sep|>${raw(value)}<|close|>argument<|sep|>`)
     .join("")}<|close|>call<|sep|><|close|>tools<|sep|>`; // prettier-ignore
 
+/** Adds a suffix to all tags, as some checkpoints have one. @param {string} text @param {string} suffix */
+const suffixed = (text, suffix) => text.replace(/<(\/?(?:tool|arg)_\w+)>/g, `<$1${suffix}>`);
+
+/** @type {Spelling} */
+const plamo = (tool, values) =>
+  `<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>${tool}<|plamo:end_tool_name:plamo|>` +
+  `<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>${json(values)}<|plamo:end_tool_arguments:plamo|>` +
+  `<|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>`;
+
 /** @param {string} recipient @returns {Spelling} */
 const atem = (recipient) => (tool, values) =>
   ` to=${recipient}<|message|><atem:function_calls>\n<atem:invoke name="${tool}">\n${entries(values)
@@ -105,6 +114,40 @@ const rfl = (closing) => (tool, values) =>
 
 /** @type {Readonly<Record<string, readonly Spelling[]>>} */
 const spellings = {
+  cohere_command3: [
+    (tool, values) => `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${json(tool)}, "parameters": ${json(values)}}\n]<|END_ACTION|>`,
+    (tool, values) => `<|START_THINKING|>I should look <co>there</co: 0:[1]>.<|END_THINKING|><|START_ACTION|>[{"tool_call_id": "0", "tool_name": ${json(tool)}, "parameters": ${JSON.stringify(values, null, 12)}},{"tool_call_id": "1", "tool_name": "noop", "parameters": {}}]<|END_ACTION|>`,
+    (tool, values) => `<|START_RESPONSE|>It is <co>Rome</co: 0:[1,2],1:[0]> and a < b <co>there</co<|END_RESPONSE|> <|START_ACTION|>[{"tool_call_id":"0","tool_name":${json(tool)},"parameters":${json(values)}`,
+    () => "<|START_THINKING|> \n<|END_THINKING|>  <|START_RESPONSE|> Hello <co>there</co: 0:[0]>, <co>you</co: 1:[1]>.\n<|END_RESPONSE|>",
+  ],
+  granite: [
+    jsonBetween("<|tool_call|>[", "]"),
+    jsonBetween("<tool_call> [", "]\nDone."),
+    (tool, values) => `Well.\n<|tool_call|> [{"name": ${json(tool)}, "arguments": ${json(values)}}, {"arguments": {"a": "1"}, "name": "noop"},\n{"name": "noop"}]`,
+    (tool, values) => `<tool_call>[{"n\\u0061me": ${json(tool)}, "parameters": ${json(values)}}] <|tool_call|>[{"name": "noop", "arguments": [1]}]`,
+  ],
+  hy_v3: [
+    (tool, values) => suffixed(`<tool_calls>${keyTags("\n")(tool, values).replace("\n", "<tool_sep>\n")}</tool_calls>`, ":a-1"),
+    (tool, values) => `<tool_calls>\n${keyTags("\n")(tool, values).replace("\n", "<tool_sep>\n")}\n</tool_calls>`,
+    (tool, values) => `Well.<tool_calls><tool_call>${tool}<tool_sep>${keyTags("")("", values).slice("<tool_call>".length)}</tool_calls>`,
+  ],
+  hy_v4: [
+    (tool, values) => `<tool_calls>${keyTags("")(tool, values)}</tool_calls>`,
+    (tool, values) => `Well.<tool_calls>\n${keyTags("")(tool, values)}\n${keyTags("")("noop", {})}\n</tool_calls>`,
+    (tool, values) => suffixed(`<tool_calls>${keyTags("")(tool, { ...values, a: "</tool_call>" })}</tool_calls>`, ":6124c78e"),
+  ],
+  olmo3: [
+    (tool, values) => `<function_calls>\n${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})\n</function_calls>`,
+    (tool, values) => `<function_calls>${tool}(${entries(values).map(([key, value]) => `${key}=${json(value)}`).join(", ")})\n\n noop()\n</function_calls>`,
+    (tool, values) => `${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})\n`,
+    (tool) => `<function_calls>${tool}(a=-1, b=(1, 2), c={1: True}, d=f'x', e={"a", "b"}, f=+1.5)\nCalendar.create(x=null)</function_calls>`,
+  ],
+  plamo3: [
+    plamo,
+    (tool, values) => `<|plamo:begin_think:plamo|>Well.<|plamo:end_think:plamo|>Hello.${plamo(tool, values)}<|plamo:tag|>`,
+    (tool, values) => `${plamo(tool, values).replace("<|plamo:end_tool_requests:plamo|>", "")}${plamo("noop", {})}`,
+    (tool, values) => plamo("", { name: tool, arguments: values }),
+  ],
   ernie45: [jsonBetween("<tool_call>\n", "\n</tool_call>\n")],
   "granite-20b-fc": [jsonBetween("<function_call> ", ""), jsonBetween("<function_call>", "\n")],
   granite4: [jsonBetween("<tool_call>", "</tool_call>")],

@@ -12,17 +12,24 @@ import logging
 import os
 import re
 import sys
+import time
 import types
 
 import oracle
 import pydantic
 
-BARE = ["vllm", "vllm.tool_parsers", "vllm.utils"]
+BARE = ["vllm", "vllm.tool_parsers", "vllm.parser", "vllm.parser.engine", "vllm.utils"]
 STAND_INS = {"torch", "xgrammar", "fastapi", "starlette", "mistral_common"} | {
     "vllm." + name
-    for name in "config entrypoints envs exceptions inputs logprobs lora outputs parser platforms pooling_params reasoning renderers sampling_params tokenizers utils.import_utils v1".split()
+    for name in "config entrypoints envs exceptions inputs logprobs lora outputs platforms pooling_params reasoning renderers sampling_params tokenizers utils.import_utils v1".split()
 }
 PROTOCOL = "vllm.entrypoints.generate.base.protocol"
+ADAPTERS = "vllm.parser.engine.registered_adapters"
+CHAT_PROTOCOL = "vllm.entrypoints.openai.chat_completion.protocol"
+
+
+# Seconds that an expression may take; the parser treats a text that needs more as no call.
+SLOW = 2
 
 
 class FunctionCall(pydantic.BaseModel):
@@ -42,11 +49,36 @@ class ExtractedToolCallInformation(pydantic.BaseModel):
     content: str | None = None
 
 
+class Message(types.SimpleNamespace):
+    """A delta: a field that is not given is None."""
+
+    def __getattr__(self, name):
+        return None
+
+
+class Function(pydantic.BaseModel):
+    name: str
+    description: object = None
+    parameters: object = None
+
+
+class ChatCompletionToolsParam(pydantic.BaseModel):
+    type: str = "function"
+    function: Function
+
+
 class Tokenizer:
-    """A tokenizer that has every token that a parser looks up, and no text."""
+    """Has every token that a parser looks up, and lists the tag that opens the calls of a text. A text has one token a character."""
+
+    def __init__(self, text):
+        self.tag = re.search(r"<tool_calls(:[a-zA-Z0-9_-]{1,64})?>", text)
+        self.init_kwargs = {"token_suffix": self.tag[1]} if self.tag else {}
 
     def get_vocab(self):
-        return AnyToken()
+        return AnyToken({self.tag[0]: 1} if self.tag else {})
+
+    def encode(self, text, add_special_tokens=True):
+        return [ord(character) for character in text]
 
 
 class AnyToken(dict):
@@ -64,13 +96,37 @@ def enter(folder):
     protocol.__getattr__ = lambda name: oracle.inert(name)
     for model in (FunctionCall, ToolCall, ExtractedToolCallInformation):
         setattr(protocol, model.__name__, model)
+    for name in ("DeltaMessage", "DeltaToolCall", "DeltaFunctionCall"):
+        setattr(protocol, name, type(name, (Message,), {}))
+    chat = sys.modules[CHAT_PROTOCOL] = types.ModuleType(CHAT_PROTOCOL)
+    chat.__getattr__ = lambda name: oracle.inert(name)
+    chat.ChatCompletionToolsParam = ChatCompletionToolsParam
+    base = sys.modules["vllm.parser.abstract_parser"] = types.ModuleType("vllm.parser.abstract_parser")
+    base.__getattr__ = lambda name: oracle.inert(name)
+    base.Parser = type("Parser", (), {})
+    base.StreamState = lambda **fields: types.SimpleNamespace(history_tool_call_cnt=0, **fields)
+    registered = sys.modules[ADAPTERS] = types.ModuleType(ADAPTERS)
+    registered.__getattr__ = adapter
     mistral = sys.modules["vllm.utils.mistral"] = types.ModuleType("vllm.utils.mistral")
     mistral.is_mistral_tokenizer = lambda tokenizer: False
+    envs = sys.modules["vllm.envs"] = types.ModuleType("vllm.envs")
+    envs.__getattr__ = lambda name: SLOW if name.endswith("_TIMEOUT_SECONDS") else oracle.inert(name)
     logger = sys.modules["vllm.logger"] = types.ModuleType("vllm.logger")
     logger.init_logger = logging.getLogger
     oracle.STAND_INS.clear()
     oracle.STAND_INS |= STAND_INS
     sys.meta_path.insert(0, oracle.StandIns())
+
+
+def adapter(name):
+    """The tool parser of an engine, as `registered_adapters` makes it: that module imports every engine."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    parser = name.removesuffix("ToolAdapter")
+    from vllm.parser.engine.adapters import make_adapters
+
+    module = importlib.import_module("vllm.parser." + parser.removesuffix("Parser").lower())
+    return make_adapters(getattr(module, parser))[1]
 
 
 def table(folder):
@@ -80,13 +136,28 @@ def table(folder):
     return {name: place for name, *place in re.findall(r'^    "([\w-]+)": \([^\n]*\n        "(\w+)",[^\n]*\n        "(\w+)",', text, re.M)}
 
 
+def read_cohere(text, preset):
+    """What the server's one parser for thought, answer and calls returns."""
+    import cohere_melody
+
+    found = cohere_melody.PyFilter(getattr(cohere_melody.PyFilterOptions(), preset)()).process_full_text(text)
+    calls = [{"name": call.name, "parameters": call.arguments} for call in found.tool_calls]
+    return {"expected": {"normal_text": found.content or "", "calls": calls}, "reasoning": found.reasoning or ""}
+
+
 def read(request, parsers):
+    if request["parser"] == "cohere_command3":
+        return read_cohere(request["text"], "cmd3")
     module, name = parsers[request["parser"]]
-    parser = getattr(importlib.import_module(f"vllm.tool_parsers.{module}"), name)(Tokenizer(), None)
+    parser = getattr(importlib.import_module(f"vllm.tool_parsers.{module}"), name)
+    started = time.process_time()
+    tools = [ChatCompletionToolsParam(**tool) for tool in request["tools"]]
     try:
-        found = parser.extract_tool_calls(request["text"], None)
+        found = parser(Tokenizer(request["text"]), tools).extract_tool_calls(request["text"], types.SimpleNamespace(tools=tools))
     except Exception as error:
         return {"expected": {"error": type(error).__name__}}
+    if time.process_time() - started > SLOW / 2:
+        return {"out_of_time": True}
     calls = [{"name": call.function.name, "parameters": call.function.arguments} for call in found.tool_calls]
     return {"expected": {"normal_text": found.content or "", "calls": calls}}
 

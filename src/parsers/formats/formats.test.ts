@@ -49,7 +49,9 @@ describe.each(parsers)("%s", (name) => {
 
   test("leaves plain words alone", () => {
     const words = " Just words, [1] and {2}. ";
-    expect(parse(name, words)).toMatchObject({ normalText: words, calls: [], problems: [] });
+    // Cohere's parser on vLLM takes the white space from the end of an answer.
+    const normalText = name === "cohere_command3" ? words.trimEnd() : words;
+    expect(parse(name, words)).toMatchObject({ normalText, content: words, calls: [], problems: [] });
     expect(toolCallParser(name).hasToolCall(words)).toBe(false);
   });
 

@@ -91,7 +91,7 @@ function declaredTypes(tool: string, key: string, scan: ToolCallScan): ReadonlyS
   return types;
 }
 
-function optionsOf(schema: JsonObject): readonly JsonValue[] {
+export function optionsOf(schema: JsonObject): readonly JsonValue[] {
   if (schema.has("type")) return [schema];
   const options = schema.get("anyOf") ?? schema.get("oneOf");
   if (options === undefined) return [new Map([["type", "string"]])];
@@ -99,7 +99,7 @@ function optionsOf(schema: JsonObject): readonly JsonValue[] {
   throw new PythonError("TypeError", "the alternatives are no list");
 }
 
-function normalType(option: JsonValue): string {
+export function normalType(option: JsonValue): string {
   if (!(option instanceof Map)) throw new PythonError("AttributeError", "an alternative is no object");
   const type = option.has("type") ? option.get("type")! : "string";
   if (typeof type !== "string") throw new PythonError("TypeError", "the type is no string");
@@ -111,7 +111,7 @@ function normalType(option: JsonValue): string {
 
 const scalars: readonly string[] = ["string", "boolean", "integer", "number"];
 
-function readValue(text: string, types: ReadonlySet<string>): PythonValue {
+export function readValue(text: string, types: ReadonlySet<string>): PythonValue {
   const lower = pythonLower(text);
   if (types.has("boolean") && (lower === "true" || lower === "false")) return lower === "true";
   const readings: (() => PythonValue)[] = [];

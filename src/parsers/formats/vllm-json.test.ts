@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 import { toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { toolCallParser } from "../index.ts";
+import { reasoningParser, toolCallParser } from "../index.ts";
 
 type Golden = {
   readonly parser: string;
@@ -55,4 +55,33 @@ test("calls of unknown tools are let through, and said to be unknown", () => {
     tools,
   });
   expect(known).toMatchObject({ calls: [{ name: "sing", toolIndex: -1 }], problems: [{ code: "unknown-tool" }] });
+});
+
+test("Cohere's thought is split off, and the rest is read as if it were still there", () => {
+  const parser = reasoningParser("cohere_command3");
+  const call = '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>';
+  expect(parser.split(`<|START_THINKING|>See <co>it</co: 0:[1]>.<|END_THINKING|>${call}`)).toEqual({
+    reasoning: "See it.",
+    normalText: call,
+  });
+  const spoken = "<|START_RESPONSE|>Hello.<|END_RESPONSE|>";
+  const normalText = `<|START_THINKING|><|END_THINKING|>${spoken}`;
+  expect(parser.split(`<|START_THINKING|> <|END_THINKING|>${spoken}`)).toEqual({ reasoning: "", normalText });
+  expect(parser.split(`Well.<|END_THINKING|>${spoken}`, { forceReasoning: true }).reasoning).toBe("Well.");
+  expect(parser.split(spoken)).toEqual({ reasoning: "", normalText: spoken });
+});
+
+test("Hunyuan's tags are read with the suffix of a checkpoint, and without it they are text", () => {
+  const tools = [toolFromDefinition(fromPlain({ type: "function", function: { name: "f" } }) as JsonObject)];
+  const text =
+    "<tool_calls:6124c78e><tool_call:6124c78e>f<arg_key:6124c78e>a</arg_key:6124c78e>" +
+    "<arg_value:6124c78e></tool_call></arg_value:6124c78e></tool_call:6124c78e></tool_calls:6124c78e>";
+  const { calls, problems } = toolCallParser("hy_v4").parse(text, { tools });
+  expect({ calls, problems }).toEqual({
+    calls: [{ name: "f", parameters: '{"a": "</tool_call>"}', toolIndex: 0 }],
+    problems: [],
+  });
+  const unsuffixed = text.replace("</tool_call:6124c78e>", "</tool_call>");
+  const { problems: lost } = toolCallParser("hy_v4").parse(unsuffixed, { tools });
+  expect(lost.map(({ code }) => code)).toEqual(["unterminated-call"]);
 });

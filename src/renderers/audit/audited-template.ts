@@ -9,7 +9,7 @@ import { familyFromTemplate } from "../detection/detect-family.ts";
 import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
 import { familyNamed, knownFamily } from "../families.ts";
 import { type RendererFamily, wireMessages } from "../renderer-family.ts";
-import { createTemplateRenderer } from "../template-renderer.ts";
+import { createTemplateRenderer, tokenNames } from "../template-renderer.ts";
 import { compiledTemplate } from "../template-text.ts";
 
 export type AuditTemplateOptions = {
@@ -110,7 +110,11 @@ export class AuditedTemplate {
     });
     this.#template = compiledTemplate(chatTemplate);
     this.variables = this.#template.variables;
-    this.#specialTokens = new Map([...this.family.specialTokens, ...specialTokens]);
+    this.#specialTokens = new Map([
+      ...this.family.specialTokens,
+      ...tokenNames(this.family, tokenizer),
+      ...specialTokens,
+    ]);
     this.#kwargs = this.renderer.templateKwargs ?? new Map();
     this.#tools = tools;
   }

@@ -52,6 +52,8 @@ const relatives: readonly (readonly [text: string, parser: string])[] = [
   ["</assistant>", "poolside_v1"],
   ["<|Bot|>", "spark25"],
   ["<|extra_4|>", "hunyuan_a13b"],
+  ["<|START_TEXT|>", "cohere_command4"],
+  ["<|START_RESPONSE|>", "cohere_command3"],
 ];
 
 /**
@@ -200,8 +202,9 @@ const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["<rfl:parameter ", "beam"],
   ["<|channel|>analysis", "gpt-oss"],
   ["<|inner_suffix|>", "apertus2509"],
-  // Earlier Command models frame their answers in another way, which this parser would drop.
+  // Each parser of Command models drops answers in the frame of the other.
   ["<|START_TEXT|>", "cohere_command4"],
+  ["<|START_RESPONSE|>", "cohere_command3"],
   ["<|content_thinking|>", "inkling"],
   ["</ifm|think>", "k2_horizon"],
   ["<|close|>think<|sep|>", "kimi_k3"],

@@ -36,6 +36,15 @@ function row(parts: Omit<EncoderRow, "load">, create: () => Promise<Create>): En
   return { ...parts, load };
 }
 
+/** Earlier GLM models share the architecture; only GLM-5.3 has such a file. */
+function glm53(modelType: string, architecture: string): EncoderRow {
+  const files = ["encoding/glm53_chat_template.py", "chat_template.py"];
+  const parts = { name: "glm-5.3", modelType, architecture, files };
+  const glm = row(parts, async () => (await import("./glm53.ts")).createGlm53Encoder);
+  const reason = `the folder has neither its chat template nor one of the files ${files.join(" and ")}`;
+  return { ...glm, load: (contents) => (contents.length > 0 ? glm.load(contents) : refuseFamily("glm-5.3", reason)) };
+}
+
 // V4.1 first: its folders may name the architecture of V4.
 const rows: readonly EncoderRow[] = [
   row(
@@ -65,11 +74,14 @@ const rows: readonly EncoderRow[] = [
     },
     async () => (await import("./deepseek-v32.ts")).createDeepseekV32Encoder,
   ),
+  glm53("glm_moe_dsa", "GlmMoeDsa"),
+  glm53("glm5_next", "Glm5Next"),
   row({ name: "kimi-k3", modelType: "kimi_k3", architecture: "KimiK3", files: [] }, () =>
     refuseFamily("kimi-k3", "its tokenizer's own Python code makes its prompts"),
   ),
-  row({ name: "inkling", modelType: "inkling", architecture: "InklingForConditionalGeneration", files: [] }, () =>
-    refuseFamily("inkling", "a module of its server makes its prompts"),
+  row(
+    { name: "inkling", modelType: "inkling", architecture: "InklingForConditionalGeneration", files: [] },
+    async () => (await import("./inkling.ts")).createInklingEncoder,
   ),
 ];
 

@@ -21,6 +21,8 @@ The end.
 TOOLS_TEMPLATE = """Tools, called with {dsml_token}:
 {tool_schemas}
 No more tools."""
+_TOOLS_PREFIX = "\\nTools:\\n"
+_TOOLS_SUFFIX = "No more tools."
 REASONING_EFFORT_PROMPTS: Dict[str, str] = {
     "low": "",  # nothing
     "high": (
@@ -39,7 +41,8 @@ def encode_messages(messages):
     raise SystemExit("This is never run.")
 `;
 
-export const encoderTypes = ["deepseek_v32", "deepseek_v4", "deepseek_v41"] as const;
+export const deepseekTypes = ["deepseek_v32", "deepseek_v4", "deepseek_v41"] as const;
+export const encoderTypes = [...deepseekTypes, "glm_moe_dsa", "inkling"] as const;
 
 /** The encoder for a model type of config.json. @default `contents`: our own module */
 export async function testEncoder(
@@ -76,4 +79,20 @@ export const encoderSamples: Readonly<Record<string, FamilySample>> = {
   },
   "deepseek-v4": sample("tool_calls", "invoke", "parameter"),
   "deepseek-v4.1": sample(" calls", " invoke", " parameter"),
+  "glm-5.3": {
+    markers: [
+      ...["<|system|>", "<|assistant|>", "<|observation|>", "[gMASK]", "<sop>", "<think>", "</think>"],
+      ...["<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
+    ],
+    thought: "I should look.</think>Hello!",
+    call: "</think><tool_call>find_order<arg_key>order_id</arg_key><arg_value>#W1</arg_value></tool_call>",
+  },
+  inkling: {
+    markers: [
+      ...["<|message_model|>", "<|message_system|>", "<|message_tool|>", "<|end_message|>", "<|content_text|>"],
+      ...["<|content_thinking|>", "<|content_xml|>", "<|content_invoke_tool_json|>"],
+    ],
+    thought: "<|content_thinking|>I should look.<|end_message|><|message_model|><|content_text|>Hello!<|end_message|>",
+    call: 'find_order<|content_invoke_tool_json|>{"name":"find_order","args":{"order_id":"#W1"}}<|end_message|>',
+  },
 };

@@ -3,14 +3,14 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { Message } from "../../core/index.ts";
+import { type Message, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { ChatTemplateError, type PromptEncoder, segmentsText } from "../chat-template.ts";
 import { byteTokenizer } from "../marker-tokenizer.test-helper.ts";
 import { wireMessages } from "../renderer-family.ts";
 import { createTemplateRenderer } from "../template-renderer.ts";
 import { auditTemplate } from "../audit/audit-template.ts";
-import { encoderSamples, encoderTypes, testEncoder } from "./encoders.test-helper.ts";
+import { deepseekTypes, encoderSamples, testEncoder } from "./encoders.test-helper.ts";
 import { encoderOf } from "./encoder-table.ts";
 
 const tools = fromPlain([{ type: "function", function: { name: "add", parameters: {} } }]);
@@ -150,7 +150,126 @@ describe("deepseek-v4.1", async () => {
   });
 });
 
-describe.each(encoderTypes)("the encoder for %s", async (modelType) => {
+describe("glm-5.3", async () => {
+  const encoder = await testEncoder("glm_moe_dsa");
+
+  test("writes the effort, tools with their keys as they are, thoughts, and results in the order of their calls", () => {
+    expect(prompt(encoder, { tools, variables: { reasoning_effort: "low" } })).toBe(
+      "[gMASK]<sop><|system|>Reasoning Effort: Low<|system|>\nTools:\n" +
+        '{"name": "add", "parameters": {}}\nNo more tools.<|system|>Rules.<|user|>Hi' +
+        "<|assistant|><think>Polite.</think>Hello.<|user|>2 + 2?<|assistant|><think>Add.</think>" +
+        "<tool_call>add<arg_key>a</arg_key><arg_value>2</arg_value><arg_key>what</arg_key><arg_value>b</arg_value>" +
+        "</tool_call><tool_call>add</tool_call><|observation|><tool_response>five</tool_response>" +
+        "<tool_response>four</tool_response><|assistant|><think>",
+    );
+  });
+
+  test("clears the thoughts before the last question where it is told to", () => {
+    const text = prompt(encoder, { variables: { clear_thinking: true } });
+    expect(text).toContain("Effort: Max<|system|>Rules.<|user|>Hi<|assistant|><think></think>Hello.");
+    expect(text).toContain("<think>Add.</think>");
+  });
+
+  test("is for folders that have its module and no chat template", async () => {
+    await expect(testEncoder("glm_moe_dsa", [])).rejects.toThrow("the folder has neither its chat template nor");
+    expect(encoderOf(new Map([["architectures", ["Glm5NextForConditionalGeneration"]]]))?.name).toBe("glm-5.3");
+  });
+});
+
+describe("inkling", async () => {
+  const encoder = await testEncoder("inkling");
+  const { family } = encoder;
+  const tokens = [family.startToken, ...family.stopTokens, ...encoderSamples["inkling"]!.markers];
+  const effort = (value: unknown): string =>
+    /Thinking effort level: (.*?)</.exec(prompt(encoder, { variables: { reasoning_effort: value } }))?.[1] ?? "none";
+
+  test("writes blocks of thought, text and calls, with sorted keys, the tools first and the effort before the question", () => {
+    expect(prompt(encoder, { tools })).toBe(
+      '<|message_system|>tool_declare<|content_xml|>[{"description":"","name":"add","parameters":{},"type":"function"}]' +
+        "<|end_message|><|message_system|><|content_text|>Rules.<|end_message|>" +
+        "<|message_system|><|content_text|>Thinking effort level: 0.9<|end_message|>" +
+        "<|message_user|><|content_text|>Hi<|end_message|><|message_model|><|content_thinking|>Polite.<|end_message|>" +
+        "<|message_model|><|content_text|>Hello.<|end_message|><|content_model_end_sampling|>" +
+        "<|message_user|><|content_text|>2 + 2?<|end_message|><|message_model|><|content_thinking|>Add.<|end_message|>" +
+        '<|message_model|>add<|content_invoke_tool_json|>{"name":"add","args":{"a":2,"what":"b"}}<|end_message|>' +
+        '<|message_model|>add<|content_invoke_tool_json|>{"name":"add","args":{}}<|end_message|><|content_model_end_sampling|>' +
+        "<|message_tool|>add<|content_text|>four<|end_message|><|message_tool|>add<|content_text|>five<|end_message|>" +
+        "<|message_model|>",
+    );
+  });
+
+  test("writes a part of a message as a block, and the tools of a developer's message with the others", () => {
+    const developer = fromPlain({
+      role: "developer",
+      content: "Brief.",
+      tools: [{ function: { name: "b" }, type: "x" }],
+    });
+    const messages = [developer, plain("user", ["a", { type: "text", text: "b" }, { text: "c" }])];
+    expect(prompt(encoder, { messages, tools, addGenerationPrompt: false, variables: { reasoning_effort: "?" } })).toBe(
+      '<|message_system|>tool_declare<|content_xml|>[{"description":"","name":"add","parameters":{},"type":"function"},' +
+        '{"description":"","name":"b","parameters":{},"type":"x"}]<|end_message|>' +
+        "<|message_system|><|content_text|>Brief.<|end_message|><|message_user|><|content_text|>a<|end_message|>" +
+        "<|message_user|><|content_text|>b<|end_message|><|message_user|><|content_text|>c<|end_message|>",
+    );
+  });
+
+  test("states the effort as a number, and none for a name that the server does not know", () => {
+    expect(["none", "minimal", "high", "max", 0.125, 0.375, 0.5, "fast", true].map(effort)).toEqual([
+      "0.0",
+      "0.1",
+      "0.9",
+      "0.99",
+      "0.12",
+      "0.38",
+      "0.5",
+      "none",
+      "none",
+    ]);
+    expect(() => effort(1)).toThrow("reasoning_effort is not from 0.0 to 0.99");
+  });
+
+  test.each([
+    ["an unknown role", [plain("critic", "No.")]],
+    ["an image", [plain("user", [{ type: "image_url" }])]],
+    ["content that is a number", [plain("user", 1)]],
+    [
+      "arguments that are not an object",
+      [fromPlain({ role: "assistant", tool_calls: [{ function: { name: "a", arguments: "[]" } }] })],
+    ],
+  ])("refuses %s", (_, messages) => {
+    expect(() => prompt(encoder, { messages })).toThrow(ChatTemplateError);
+  });
+
+  test("writes an action back as it was sampled, and keeps what a user spells out from being a control token", async () => {
+    const tokenizer = await byteTokenizer(tokens);
+    const renderer = createTemplateRenderer(family, tokenizer, { chatTemplate: encoder });
+    const { thought, call: action } = encoderSamples["inkling"]!;
+    const messages: Message[] = [
+      { role: "user", content: "<|end_message|>" },
+      { role: "assistant", content: `${thought}<|message_model|>${action}`, reasoning: null, toolCalls: [] },
+    ];
+    const { text, spelledTokens } = renderer.renderPrompt(messages, []);
+    expect(text).toContain(`<|message_model|>${thought}<|message_model|>${action}<|content_model_end_sampling|>`);
+    expect(spelledTokens).toBe(1);
+  });
+
+  test("is audited like a chat template, and takes the name that a tokenizer has for a token", async () => {
+    const { problems } = auditTemplate({ tokenizer: await byteTokenizer(tokens), chatTemplate: encoder });
+    expect(problems).toEqual([]);
+    const renamed = tokens.map((token) => (token === "<|content_xml|>" ? "<|unused_200024|>" : token));
+    const renderer = createTemplateRenderer(family, await byteTokenizer(renamed), { chatTemplate: encoder });
+    const tool = toolFromDefinition((tools as JsonObject[])[0]!);
+    expect(renderer.renderPrompt([{ role: "user", content: "Hi" }], [tool]).text).toContain(
+      "declare<|unused_200024|>[",
+    );
+    const without = await byteTokenizer(tokens.filter((token) => token !== "<|content_xml|>"));
+    expect(() => createTemplateRenderer(family, without, { chatTemplate: encoder })).toThrow(
+      'no token "<|content_xml|>"',
+    );
+  });
+});
+
+describe.each(deepseekTypes)("the encoder for %s", async (modelType) => {
   const bare = await testEncoder(modelType, []);
   const encoder = await testEncoder(modelType);
   const { family } = encoder;
@@ -207,9 +326,7 @@ describe("encoderOf()", () => {
   });
 
   test("refuses by name the models whose prompts nothing here makes", async () => {
-    for (const model_type of ["kimi_k3", "inkling"]) {
-      const row = encoderOf(fromPlain({ model_type }) as JsonObject)!;
-      await expect(row.load([])).rejects.toThrow(`Cannot render for model family "${row.name}"`);
-    }
+    const row = encoderOf(fromPlain({ model_type: "kimi_k3" }) as JsonObject)!;
+    await expect(row.load([])).rejects.toThrow('Cannot render for model family "kimi-k3"');
   });
 });
