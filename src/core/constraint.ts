@@ -36,6 +36,16 @@ export type ConstrainedText =
   /** Such a call, or an answer of this form instead. */
   | { readonly type: "tool-call-or-answer"; readonly calls: readonly TextForm[]; readonly answer: TextForm };
 
+/** Forms of the text of an action in the format of a model's family. */
+export type ActionForms = {
+  /** One call of each tool, in the order of the tools; `null` if its form is not known. */
+  readonly calls: readonly (TextForm | null)[];
+  /** Text before an answer that is no call; "" in most families. */
+  readonly answerStart: string;
+  /** `null` if the family does not reason, or its prompt has closed the reasoning. */
+  readonly reasoning: FreeReasoning | null;
+};
+
 export type Constraint = {
   readonly text: ConstrainedText;
   /** `null`: the text begins at once. */

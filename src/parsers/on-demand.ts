@@ -26,5 +26,7 @@ export { responseTemplateName } from "./response-template/name.ts";
 export { loadTemplateParsers } from "./response-template/on-demand.ts";
 export type { ResponseTemplateParsers } from "./response-template/template-parsers.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+/** Forms of calls, which only constraints need. */
+export const loadCallForms = (): Promise<typeof import("./call-forms.ts")> => import("./call-forms.ts");
 export { loadToolCallParser, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";
