@@ -57,7 +57,7 @@ export function callForm(parser: string, tool: Tool): TextForm | null {
     const [before = "", after = ""] = spelled.split(onlyArgument);
     return sequence([literal(named(before)), { type: "json", schema: parametersSchema(tool) }, literal(named(after))]);
   }
-  const spelling = argumentSpelling(parser, spelled);
+  const spelling = argumentSpelling(spelled);
   if (spelling === null) return null;
   const [before = "", after = ""] = spelled.split(spelling.unit);
   const parts = argumentForms(tool, spelling);
@@ -80,7 +80,7 @@ function parametersSchema(tool: Tool): string {
   return dumpJson(declared.has("type") ? declared : new Map([["type", "object"], ...declared]));
 }
 
-function argumentSpelling(parser: string, spelled: string): ArgumentSpelling | null {
+function argumentSpelling(spelled: string): ArgumentSpelling | null {
   const known = Object.keys(argumentSpellings).find((format) => spelledCall(format, calledName) === spelled);
   if (known !== undefined) return argumentSpellings[known]!;
   const [unit = ""] = tagUnit.exec(spelled) ?? [];
