@@ -13,6 +13,7 @@ import {
   type SampleResult,
   type TextForm,
 } from "../core/index.ts";
+import { defaultConstrainedLoss } from "../trajectories/index.ts";
 import { type AnswerForm, GatewayError, type GatewayRequest } from "./request.ts";
 import { stopStringsOf } from "./stop-strings.ts";
 
@@ -25,7 +26,7 @@ export type ConstraintSettings = {
   readonly loss: ConstrainedLoss;
 };
 
-export const defaultConstraints: ConstraintSettings = { clients: "obey", loss: "mask" };
+export const defaultConstraints: ConstraintSettings = { clients: "obey", loss: defaultConstrainedLoss };
 
 export type CallConstraint = {
   /** `null`: the text is free. */

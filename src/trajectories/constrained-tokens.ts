@@ -14,10 +14,13 @@
 // With "mask", every token in the loss contributes its exact part of the gradient of the expected
 // reward. With "train", a constrained token contributes the part of log p, scaled by the allowed
 // mass where the trainer weighs by the recorded logprob: both differ from the part of log q. The
-// closed-form test beside this file enumerates a world of two tokens and shows it.
+// test `learner/constrained-loss.test.ts` enumerates a world of two tokens and shows it.
 
-import type { ConstrainedTokens } from "../core/constraint.ts";
+import type { ConstrainedLoss, ConstrainedTokens } from "../core/constraint.ts";
 import type { DroppedTokens, Turn } from "../core/turn.ts";
+
+/** The setting under which every token in the loss contributes without bias. */
+export const defaultConstrainedLoss: ConstrainedLoss = "mask";
 
 type ConstrainedTurn = Pick<Turn, "sampledTokens" | "logprobs" | "constrained">;
 

@@ -2,7 +2,7 @@
 
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
 export { alignmentViolations, conservationViolations, countOnes, expertsOf } from "./check-samples.ts";
-export { untrainedTokens } from "./constrained-tokens.ts";
+export { defaultConstrainedLoss, untrainedTokens } from "./constrained-tokens.ts";
 export {
   countSamples,
   episodeSamples,

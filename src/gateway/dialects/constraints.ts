@@ -133,7 +133,8 @@ function schemaForm(value: unknown, field: string): Extract<WholeForm, { readonl
   } catch (error) {
     if (error instanceof SyntaxError) throw invalid(`${field} is not the JSON text of a schema`, field);
     // Only text can be nested so deeply: the depth of bodies is bounded.
-    if (error instanceof TypeError || error instanceof RangeError) throw invalid(`${field} is nested too deeply`, field);
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw invalid(`${field} is nested too deeply`, field);
     throw error;
   }
 }
