@@ -71,6 +71,8 @@ export const gatewaySettingNames = [
     "maxNewTokens",
     "samplingExtra",
     "seedTurns",
+    "clientConstraints",
+    "constrained",
   ] as const),
   ...(["maxTurns", "maxSampledTokens", "maxContextTokens", "turnTimeout"] as const),
   ...(["onEngineAbort", "maxPause", "concurrency", "groupSize", "seed", "filter", "minGroup"] as const),
@@ -88,12 +90,6 @@ export const gatewaySettings = {
     ),
     clientTemplate: choice("<what>", "ignore", "obey", "refuse").help(
       "how to treat template variables that programs set (chat_template_kwargs, reasoning_effort): only count them, pass them to the template, or refuse",
-    ),
-    clientConstraints: choice("<what>", "obey", "ignore").help(
-      "how to treat constraints that programs request (forced tools, formats of the answer): sample under a grammar of the engine, or only count them",
-    ),
-    constrained: choice("<what>", "mask", "train", "drop").help(
-      "what enters the loss of a turn under a constraint: its free tokens, the tokens that had a choice too, or nothing",
     ),
     sessionIdle: seconds(3600).help("end a session after this long without a call"),
     maxSessions: whole(4096, { max: 1_000_000 }).help("maximum number of open sessions; more are refused with 429"),
@@ -234,8 +230,8 @@ async function openGateway(
       sampling: samplingOf(settings),
       clientSampling: own.clientSampling,
       clientTemplate: own.clientTemplate,
-      clientConstraints: own.clientConstraints,
-      constrained: own.constrained,
+      clientConstraints: settings.clientConstraints,
+      constrained: settings.constrained,
       idleMs: milliseconds(own.sessionIdle),
       maxSessions: own.maxSessions,
       groups: prepared.groups.groups,
