@@ -114,6 +114,12 @@ export async function verifyConstrained(work, only = "") {
 }
 
 /**
+ * @typedef {(form: string) => Promise<unknown>} Compile
+ * @typedef {{ Grammar: { fromJSONSchema: Compile, fromEBNF: Compile, fromStructuralTag: Compile },
+ *   Testings: { isGrammarAcceptString: (grammar: unknown, text: string) => Promise<boolean> } }} Xgrammar
+ */
+
+/**
  * Loads xgrammar's build for JavaScript, whose package names a script a module.
  *
  * @param {string} folder
@@ -122,7 +128,7 @@ export async function verifyConstrained(work, only = "") {
 async function loadXgrammar(folder) {
   const script = join(folder, "xgrammar.cjs");
   copyFileSync(join(folder, "node_modules", "@mlc-ai", "web-xgrammar", "lib", "index.js"), script);
-  const { Grammar, Testings } = createRequire(import.meta.url)(script);
+  const { Grammar, Testings } = /** @type {Xgrammar} */ (createRequire(import.meta.url)(script));
   return async (constraint, text) => {
     const { type, text: form } = nativeConstraint(constraint);
     const compile = {
@@ -141,7 +147,7 @@ async function loadXgrammar(folder) {
 function textOf({ text }, steps) {
   switch (text.type) {
     case "json-schema":
-      return valueText(JSON.parse(text.schema));
+      return valueText(text.schema);
     case "tool-call":
       return written(/** @type {TextForm} */ (steps > 1 ? text.calls.at(-1) : text.calls[0]));
     case "tool-call-or-answer":
@@ -157,7 +163,7 @@ function written(form) {
     case "literal":
       return form.text;
     case "json":
-      return valueText(JSON.parse(form.schema));
+      return valueText(form.schema);
     case "sequence":
       return form.parts.map(written).join("");
     default:
@@ -165,21 +171,32 @@ function written(form) {
   }
 }
 
-/** @param {any} schema */
-const valueText = (schema) => JSON.stringify(valueOf(schema, schema));
+/**
+ * The parts of JSON Schema that the clients use.
+ *
+ * @typedef {{ readonly $ref?: string, readonly const?: unknown, readonly enum?: readonly unknown[], readonly type?: string | readonly string[],
+ *   readonly minimum?: number, readonly items?: Schema, readonly properties?: Readonly<Record<string, Schema>>,
+ *   readonly anyOf?: readonly Schema[], readonly oneOf?: readonly Schema[], readonly allOf?: readonly Schema[],
+ *   readonly $defs?: Readonly<Record<string, Schema>>, readonly definitions?: Readonly<Record<string, Schema>> }} Schema
+ */
 
-/** A value that is valid under the schema. @param {any} schema @param {any} whole @returns {unknown} */
+/** A value that is valid under a schema, both as JSON text. @param {string} text */
+function valueText(text) {
+  const schema = /** @type {Schema} */ (JSON.parse(text));
+  return JSON.stringify(valueOf(schema, schema));
+}
+
+/** @param {Schema} schema @param {Schema} whole @returns {unknown} */
 function valueOf(schema, whole) {
-  if (typeof schema.$ref === "string") {
-    let found = whole;
-    for (const name of schema.$ref.split("/").slice(1)) found = found[name];
-    return valueOf(found, whole);
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.split("/").at(-1) ?? "";
+    return valueOf(whole.$defs?.[name] ?? whole.definitions?.[name] ?? {}, whole);
   }
   if (schema.const !== undefined) return schema.const;
-  if (Array.isArray(schema.enum)) return schema.enum[0];
+  if (schema.enum !== undefined) return schema.enum[0];
   const [either] = schema.anyOf ?? schema.oneOf ?? schema.allOf ?? [];
   if (either !== undefined) return valueOf(either, whole);
-  switch (Array.isArray(schema.type) ? schema.type[0] : schema.type) {
+  switch ([schema.type].flat()[0]) {
     case "integer":
     case "number":
       return Math.max(schema.minimum ?? 21, 21);

@@ -151,7 +151,7 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
     }
     const node = nodes.length;
     const reasons = untrainedTokens(turn);
-    const masks = Array.from(sampledTokens, (_, place) => isTrained && (reasons?.[place] ?? null) === null);
+    const masks = Array.from(sampledTokens, (_, at) => isTrained && (reasons?.[at] ?? null) === null);
     nodes.push({
       parent,
       message: { role: "assistant", content: messages[place]?.content ?? "" },
@@ -163,7 +163,7 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
         logprobs === null
           ? []
           : Array.from(
-              logprobs.filter((_, place) => masks[place]),
+              logprobs.filter((_, at) => masks[at]),
               finiteLogprob,
             ),
     });

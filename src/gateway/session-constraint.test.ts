@@ -17,11 +17,11 @@ const responseTools = [find, give].map((one) => ({ type: "function", ...one }));
 const messageTools = [find, give].map(({ name, parameters }) => ({ name, input_schema: parameters }));
 const call = '<tool_call>\n{"name": "find", "arguments": {"b": "x"}}\n</tool_call>';
 
-const [chat, responses, messages] = ["/v1/chat/completions", "/v1/responses", "/v1/messages"];
-const inChat = (fields: object): readonly [string, object] => [chat!, { model: "m", messages: question, ...fields }];
-const inResponses = (fields: object): readonly [string, object] => [responses!, { model: "m", input: "a", ...fields }];
+const [chat, responses, messages] = ["/v1/chat/completions", "/v1/responses", "/v1/messages"] as const;
+const inChat = (fields: object): readonly [string, object] => [chat, { model: "m", messages: question, ...fields }];
+const inResponses = (fields: object): readonly [string, object] => [responses, { model: "m", input: "a", ...fields }];
 const inMessages = (fields: object): readonly [string, object] => [
-  messages!,
+  messages,
   { model: "m", max_tokens: 90, messages: question, ...fields },
 ];
 

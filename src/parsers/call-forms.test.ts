@@ -36,8 +36,8 @@ const optionalOnly = tool("search", {
 function valueFor(schema: Record<string, unknown>, root = schema): unknown {
   const reference = schema["$ref"];
   if (typeof reference === "string") {
-    const found = (root["$defs"] as Record<string, Record<string, unknown>>)[reference.split("/").at(-1)!]!;
-    return valueFor(found, root);
+    const definitions = root["$defs"] as Record<string, Record<string, unknown>>;
+    return valueFor(definitions[reference.replace("#/$defs/", "")] ?? {}, root);
   }
   if (Array.isArray(schema["enum"])) return (schema["enum"] as unknown[])[0];
   if (Array.isArray(schema["anyOf"])) return valueFor((schema["anyOf"] as Record<string, unknown>[])[0]!, root);

@@ -138,7 +138,7 @@ describe("the loss of a constrained turn", () => {
             logprobs: Float32Array.from(tokens, ({ isForced }) => (isForced ? 0 : -1)),
             finish: { reason: "stop", matched: null, raw: null },
             weightSpans: [{ tokenCount: tokens.length, dispatch: null, reply: null }],
-            constrained: under(loss as ConstrainedTokens["loss"], ranges),
+            constrained: under(loss, ranges),
           });
           const isDropped = loss === "drop" && ranges.length > 0;
           expected += tokens.filter(

@@ -39,7 +39,7 @@ function trainedBranches(
     const whole = dropTurn(turn);
     const count = turn.sampledTokens.length;
     const parts = whole === null ? untrainedCounts(turn) : [{ reason: whole, count }];
-    if (whole !== null || (count > 0 && sum(parts) === count)) claimed.add(turn.index);
+    if (whole !== null || (count > 0 && countOf(parts) === count)) claimed.add(turn.index);
     for (const part of parts) if (part.count > 0) dropped.push({ turn: turn.index, ...part });
   }
   const all = branchesOf(trajectory).map((path, branch) => ({
@@ -182,13 +182,13 @@ export function countSamples(episode: Episode): SampleCounts {
   for (const { path, trained } of trainedBranches(episode.trajectory, dropTurnOf(episode)).branches) {
     const length = path.reduce((sum, turn) => sum + turn.observationTokens.length + turn.sampledTokens.length, 0);
     counts.samples++;
-    for (const turn of trained) counts.trainedTokens += turn.sampledTokens.length - sum(untrainedCounts(turn));
+    for (const turn of trained) counts.trainedTokens += turn.sampledTokens.length - countOf(untrainedCounts(turn));
     counts.longest = Math.max(counts.longest, length);
   }
   return counts;
 }
 
-function sum(parts: readonly { readonly count: number }[]): number {
+function countOf(parts: readonly { readonly count: number }[]): number {
   return parts.reduce((total, { count }) => total + count, 0);
 }
 

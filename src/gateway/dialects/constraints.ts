@@ -120,7 +120,7 @@ function structuredOutputs(value: unknown, field: string): AnswerForm | null {
 type WholeForm<T = AnswerForm> = T extends unknown ? Omit<T, "mayCallInstead"> : never;
 
 function whole(form: WholeForm): AnswerForm {
-  return { ...form, mayCallInstead: false } as AnswerForm;
+  return { ...form, mayCallInstead: false };
 }
 
 /** A schema as an object, or as the text of one. */

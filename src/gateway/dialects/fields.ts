@@ -199,9 +199,8 @@ export function chosenTools(
   { allowed, mustCall }: ToolChoice,
   others: readonly string[],
 ): readonly Tool[] {
-  const absent = Array.isArray(mustCall)
-    ? mustCall.find((name) => !tools.some((tool) => tool.name === name))
-    : undefined;
+  const named = mustCall === null || mustCall === "any" ? [] : mustCall;
+  const absent = named.find((name) => !tools.some((tool) => tool.name === name));
   if (absent !== undefined || (mustCall === "any" && tools.length === 0)) {
     const what =
       absent === undefined
