@@ -40,7 +40,7 @@ export type ConstrainedText =
 export type ActionForms = {
   /** One call of each tool, in the order of the tools; `null` if its form is not known. */
   readonly calls: readonly (TextForm | null)[];
-  /** Text before an answer that is no call; "" in most families. */
+  /** Text before an answer without a call; "" in most families. */
   readonly answerStart: string;
   /** `null` if the family does not reason, or its prompt has closed the reasoning. */
   readonly reasoning: FreeReasoning | null;
@@ -61,7 +61,7 @@ export type ConstrainedLoss = "train" | "mask" | "drop";
 export type ConstrainedTokens = {
   /** Ranges in the sampled tokens, ascending and separate; the tokens between them were free. */
   readonly ranges: readonly { readonly start: number; readonly end: number }[];
-  /** As in `SampleResult.allowedMass`; `null` if the engine did not report it. */
+  /** Same as in `SampleResult.allowedMass`; `null` if the engine did not report it. */
   readonly allowedMass: Float32Array | null;
   /** Setting of the run: what enters the loss. */
   readonly loss: ConstrainedLoss;

@@ -83,8 +83,8 @@ export type GatewayOptions = {
    */
   readonly clientConstraints?: ClientConstraints;
   /**
-   * What enters the loss of a turn that a constraint restricted: the tokens that had a choice too
-   * ("train"), only its free tokens ("mask"), or nothing ("drop"). @default "mask"
+   * Tokens of a constrained turn that enter the loss: all that had a choice ("train"), only the
+   * free ones ("mask"), or none ("drop"). @default "mask"
    */
   readonly constrained?: ConstrainedLoss;
   /**

@@ -47,7 +47,7 @@ function turnOf(x: number, y: number, loss: ConstrainedLoss): Turn {
     spelledTokens: 0,
     deviation: null,
     sampledTokens: Uint32Array.of(x, y),
-    // As servers report them: of the distribution that the token was sampled from.
+    // Servers report logprobs of the distribution that the token was sampled from.
     logprobs: Float32Array.of(Math.log(pX[x]!), Math.log(qY[x]![y]!)),
     finish: { reason: "stop", matched: null, raw: null },
     weightSpans: [{ tokenCount: 2, dispatch: null, reply: null }],

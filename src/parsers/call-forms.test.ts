@@ -32,7 +32,7 @@ const optionalOnly = tool("search", {
   properties: { word: { type: "string" }, page: { type: "integer" } },
 });
 
-/** What a policy may write under a schema. */
+/** A value that is valid under a schema. */
 function valueFor(schema: Record<string, unknown>, root = schema): unknown {
   const reference = schema["$ref"];
   if (typeof reference === "string") {

@@ -83,42 +83,38 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
     if (ones !== explained)
       violations.push(`Sample "${sample.id}": ${ones - explained} trained tokens belong to no action.`);
   }
-  const droppedTurns = new Map<number, { whole: number | null; parts: number }>();
+  const [wholeTurns, partsOfTurns] = [new Map<number, number>(), new Map<number, number>()];
   for (const { turn, count, reason } of result.dropped) {
-    const drop = droppedTurns.get(turn) ?? { whole: null, parts: 0 };
-    if (reason === "forced" || reason === "constrained") drop.parts += count;
-    else drop.whole = (drop.whole ?? 0) + count;
-    droppedTurns.set(turn, drop);
+    const counts = reason === "forced" || reason === "constrained" ? partsOfTurns : wholeTurns;
+    counts.set(turn, (counts.get(turn) ?? 0) + count);
   }
   for (const turn of trajectory.turns) {
-    const { whole = null, parts = 0 } = droppedTurns.get(turn.index) ?? {};
+    const whole = wholeTurns.get(turn.index) ?? null;
     if (whole !== null && whole !== turn.sampledTokens.length) {
       violations.push(
         `Turn ${turn.index}: ${whole} tokens are said to be dropped, it sampled ${turn.sampledTokens.length}.`,
       );
     }
-    const kept = keptOut(turn);
-    let left = 0;
+    const kept = whole === null && turn.constrained ? keptOut(turn) : null;
     trainedTimes[turn.index]?.forEach((times, place) => {
-      const expected = whole === null && kept[place] === 0 ? 1 : 0;
-      left += 1 - expected;
+      const expected = whole !== null || kept?.[place] === 1 ? 0 : 1;
       if (times !== expected)
         violations.push(`Turn ${turn.index}: sampled token ${place} is trained ${times} times, expected ${expected}.`);
     });
-    if (whole === null && left !== parts)
-      violations.push(`Turn ${turn.index}: ${parts} tokens are said to be constrained or forced, but ${left} are.`);
+    const parts = partsOfTurns.get(turn.index) ?? 0;
+    if (kept === null ? parts > 0 : parts !== countOnes(kept))
+      violations.push(`Turn ${turn.index}: ${parts} tokens are said to be constrained or forced, and not as many are.`);
   }
   return violations;
 }
 
 /** One entry per sampled token: 1 if a constraint keeps it out of the loss. */
-function keptOut({ constrained = null, logprobs, sampledTokens }: Trajectory["turns"][number]): Uint8Array {
-  const kept = new Uint8Array(sampledTokens.length);
-  if (constrained === null || constrained.ranges.length === 0) return kept;
-  if (constrained.loss === "drop") return kept.fill(1);
-  for (const { start, end } of constrained.ranges) kept.fill(1, start, end);
-  if (constrained.loss === "mask") return kept;
-  return kept.map((isConstrained, place) => (isConstrained === 1 && logprobs?.[place] === 0 ? 1 : 0));
+function keptOut({ constrained, logprobs, sampledTokens }: Trajectory["turns"][number]): Uint8Array {
+  const { ranges = [], loss = "mask" } = constrained ?? {};
+  const kept = new Uint8Array(sampledTokens.length).fill(loss === "drop" && ranges.length > 0 ? 1 : 0);
+  for (const { start, end } of ranges)
+    for (let at = start; at < end; at++) if (loss !== "train" || logprobs?.[at] === 0) kept[at] = 1;
+  return kept;
 }
 
 /**

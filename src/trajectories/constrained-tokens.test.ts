@@ -94,7 +94,7 @@ describe("the loss of a constrained turn", () => {
     ]);
     const dropped: readonly DroppedTokens[] = [{ turn: 0, reason: "forced", count: 1 }];
     expect(wrong({ dropped })).toEqual([
-      expect.stringContaining("1 tokens are said to be constrained or forced, but 3 are"),
+      expect.stringContaining("1 tokens are said to be constrained or forced, and not as many are"),
     ]);
     const outside = { samples: [{ ...sample!, constrainedRanges: [{ start: 1, end: 20 }] }] };
     expect(wrong(outside).join(" ")).toMatch(
@@ -121,7 +121,7 @@ describe("the loss of a constrained turn", () => {
     expect(() => recorded({ ...under("mask"), ...changes })).toThrow(message);
   });
 
-  it("accounts for every token, whatever the ranges and the logprobs", () => {
+  it("accounts for every token, for any ranges and logprobs", () => {
     const token = fc.record({ isConstrained: fc.boolean(), isForced: fc.boolean() });
     const plan = fc.array(fc.tuple(fc.array(token, { minLength: 1, maxLength: 9 }), fc.constantFrom("train", "mask", "drop")), { minLength: 1, maxLength: 5 }); // prettier-ignore
     fc.assert(

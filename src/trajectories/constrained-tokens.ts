@@ -1,14 +1,14 @@
-// The one place that decides which tokens of a constrained turn are trained.
+// Decides which tokens of a constrained turn are trained: nothing else does.
 //
 // A constraint changes the distribution that a token is sampled from: q, the policy p restricted to
 // the allowed ids and renormalised. A reward teaches the policy through log q, whose gradient is
 // that of log p minus that of the log of the allowed mass. Trainers compute log p over the whole
 // vocabulary and know no mask, so:
 //
-//   forced        one allowed id: log q is 0 whatever the weights are, and its gradient too. It is
-//                 never trained. Recognised by a recorded logprob of exactly 0.
-//   constrained   "mask" (the default) leaves it out of the loss, "train" trains it like any other
-//                 token, "drop" leaves the whole turn out.
+//   forced        one allowed id: log q is 0 under all weights, and so is its gradient. It is never
+//                 trained. Recognised by a recorded logprob of exactly 0.
+//   constrained   "mask" (the default) keeps it out of the loss, "train" trains it like any other
+//                 token, "drop" keeps the whole turn out.
 //   free          trained as always, e.g. the reasoning before a forced call.
 //
 // With "mask", every token in the loss contributes its exact part of the gradient of the expected
@@ -36,15 +36,12 @@ export function untrainedTokens(turn: ConstrainedTurn): readonly (TokenReason | 
   if (constrained === null) return null;
   const { ranges, loss } = constrained;
   const { sampledTokens, logprobs } = turn;
-  const reasons = Array.from<TokenReason | null>({ length: sampledTokens.length }).fill(
-    loss === "drop" && ranges.length > 0 ? "constrained" : null,
-  );
-  for (const { start, end } of ranges) {
-    for (let at = start; at < end; at++) {
+  const isDropped = loss === "drop" && ranges.length > 0;
+  const reasons = Array<TokenReason | null>(sampledTokens.length).fill(isDropped ? "constrained" : null);
+  for (const { start, end } of ranges)
+    for (let at = start; at < end; at++)
       if (logprobs?.[at] === 0) reasons[at] = "forced";
       else if (loss !== "train") reasons[at] = "constrained";
-    }
-  }
   return reasons.every((reason) => reason === null) ? null : reasons;
 }
 
@@ -52,25 +49,27 @@ export function untrainedTokens(turn: ConstrainedTurn): readonly (TokenReason | 
 export function untrainedCounts(turn: ConstrainedTurn): readonly Omit<DroppedTokens, "turn">[] {
   const reasons = untrainedTokens(turn);
   if (reasons === null) return [];
-  return (["forced", "constrained"] as const).map((reason) => ({
-    reason,
-    count: reasons.filter((one) => one === reason).length,
-  }));
+  const countOf = (reason: TokenReason): number => reasons.filter((one) => one === reason).length;
+  return (["forced", "constrained"] as const).map((reason) => ({ reason, count: countOf(reason) }));
 }
 
-/** Describes why these facts do not fit a turn of `count` sampled tokens; `null` if they fit. */
-export function constraintMisfit({ ranges, allowedMass }: ConstrainedTokens, count: number): string | null {
+/** Throws a plain error if these facts do not fit turn `index` of `count` sampled tokens. */
+export function checkConstrained(
+  { ranges, allowedMass }: ConstrainedTokens,
+  { index, count }: { readonly index: number; readonly count: number },
+): void {
+  const refuse = (why: string): never => {
+    throw new Error(`Cannot record turn ${index}: ${why}.`);
+  };
   let last = 0;
   for (const { start, end } of ranges) {
-    if (!(Number.isInteger(start) && Number.isInteger(end) && start >= last && end > start && end <= count)) {
-      return `the constrained range ${start} to ${end} does not fit ${count} sampled tokens in ascending order`;
-    }
+    if (!(Number.isInteger(start) && Number.isInteger(end) && start >= last && end > start && end <= count))
+      refuse(`the constrained range ${start} to ${end} does not fit ${count} sampled tokens in ascending order`);
     last = end;
   }
-  if (allowedMass === null) return null;
-  if (allowedMass.length !== count) {
-    return `${allowedMass.length} allowed masses for ${count} sampled tokens; give one per token, or null`;
-  }
+  if (allowedMass === null) return;
+  if (allowedMass.length !== count)
+    refuse(`${allowedMass.length} allowed masses for ${count} sampled tokens; give one per token, or null`);
   const odd = allowedMass.findIndex((mass) => !(mass >= 0 && mass <= 1.001));
-  return odd === -1 ? null : `the allowed mass of token ${odd} is ${allowedMass[odd]}, expected 0 to 1`;
+  if (odd !== -1) refuse(`the allowed mass of token ${odd} is ${allowedMass[odd]}, expected 0 to 1`);
 }

@@ -8,7 +8,7 @@ import type { SampleResult } from "../core/engine.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
 import { turnSequence } from "./branches.ts";
-import { constraintMisfit } from "./constrained-tokens.ts";
+import { checkConstrained } from "./constrained-tokens.ts";
 
 /** Facts about an observation, as in `Turn`. */
 export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
@@ -39,8 +39,7 @@ export function makeTurn(
       `Cannot record turn ${index}: weight spans cover ${spanned} of ${sampledTokens.length} sampled tokens; they must cover all.`,
     );
   }
-  const misfit = constrained === null ? null : constraintMisfit(constrained, sampledTokens.length);
-  if (misfit !== null) throw new Error(`Cannot record turn ${index}: ${misfit}.`);
+  if (constrained !== null) checkConstrained(constrained, { index, count: sampledTokens.length });
   return {
     index,
     parent,

@@ -37,9 +37,10 @@ function trainedBranches(
   const dropped: DroppedTokens[] = [];
   for (const turn of trajectory.turns) {
     const whole = dropTurn(turn);
+    if (whole === null && !turn.constrained) continue;
     const count = turn.sampledTokens.length;
     const parts = whole === null ? untrainedCounts(turn) : [{ reason: whole, count }];
-    if (whole !== null || (count > 0 && countOf(parts) === count)) claimed.add(turn.index);
+    if (whole !== null || countOf(parts) === count) claimed.add(turn.index);
     for (const part of parts) if (part.count > 0) dropped.push({ turn: turn.index, ...part });
   }
   const all = branchesOf(trajectory).map((path, branch) => ({
@@ -88,9 +89,7 @@ function sampleOf(
     const end = at + turn.sampledTokens.length;
     sampledMask.fill(1, at, end);
     if (trained.has(turn)) lossMask.fill(1, at, end);
-    untrainedTokens(turn)?.forEach((reason, place) => reason !== null && (lossMask[at + place] = 0));
-    for (const range of turn.constrained?.ranges ?? [])
-      constrainedRanges.push({ start: at + range.start, end: at + range.end });
+    if (turn.constrained) constrainedRanges.push(...applyConstraint(turn, lossMask.subarray(at, end), at));
     if (turn.logprobs !== null) logprobs?.set(turn.logprobs, at);
     for (const span of turn.weightSpans) {
       if (span.tokenCount === 0) continue;
@@ -182,10 +181,17 @@ export function countSamples(episode: Episode): SampleCounts {
   for (const { path, trained } of trainedBranches(episode.trajectory, dropTurnOf(episode)).branches) {
     const length = path.reduce((sum, turn) => sum + turn.observationTokens.length + turn.sampledTokens.length, 0);
     counts.samples++;
-    for (const turn of trained) counts.trainedTokens += turn.sampledTokens.length - countOf(untrainedCounts(turn));
+    for (const turn of trained)
+      counts.trainedTokens += turn.sampledTokens.length - (turn.constrained ? countOf(untrainedCounts(turn)) : 0);
     counts.longest = Math.max(counts.longest, length);
   }
   return counts;
+}
+
+/** Masks the tokens of an action that a constraint keeps out of the loss. Returns its ranges in the sequence. */
+function applyConstraint(turn: Turn, lossMask: Uint8Array, start: number): NonNullable<Sample["constrainedRanges"]> {
+  untrainedTokens(turn)?.forEach((reason, place) => reason !== null && (lossMask[place] = 0));
+  return turn.constrained?.ranges.map((range) => ({ start: start + range.start, end: start + range.end })) ?? [];
 }
 
 function countOf(parts: readonly { readonly count: number }[]): number {

@@ -14,7 +14,7 @@ class Weather(dspy.Signature):
 
 
 lm = dspy.LM(
-    "openai/policy",
+    "openai/gpt-4o-mini",  # A name that dspy knows to take schemas.
     api_base=os.environ["TRAINABLE_AGENTS_BASE_URL"],
     api_key=os.environ["TRAINABLE_AGENTS_SESSION"],
     cache=False,

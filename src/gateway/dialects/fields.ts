@@ -160,7 +160,7 @@ export type ToolChoice = {
 
 /**
  * Reads a tool choice in the format of OpenAI's dialects or of Anthropic's. Throws a `GatewayError`
- * for a choice of a tool that is no function.
+ * for a choice of a tool that is not a function.
  */
 export function readToolChoice(choice: unknown): ToolChoice {
   const fields = typeof choice === "object" && choice !== null ? (choice as Readonly<Record<string, unknown>>) : null;
