@@ -39,16 +39,14 @@ export function templateFacts({ templateKwargs = null }: Pick<ExportOrigin, "tem
   return templateKwargs === null || Object.keys(templateKwargs).length === 0 ? {} : { template_kwargs: templateKwargs };
 }
 
-/** `constrained` of a row, if a constraint restricted some of its tokens. */
+/**
+ * `constrained` of a row, if a constraint restricted some of its tokens: their places as
+ * `[start, end)` in all tokens of the row. Their logprobs are those of the restricted distribution,
+ * not of the policy over its whole vocabulary.
+ */
 export function constraintFacts({ constrainedRanges: ranges = [] }: Pick<Sample, "constrainedRanges">) {
-  if (ranges.length === 0) return {};
-  return {
-    /**
-     * Tokens that a grammar restricted, as `[start, end)` in all tokens of the row. Their logprobs
-     * are those of the restricted distribution, not of the policy over its whole vocabulary.
-     */
-    constrained: { spans: ranges.map(({ start, end }) => [start, end] as const), logprobs: "restricted" as const },
-  };
+  const spans = ranges.map(({ start, end }) => [start, end] as const);
+  return spans.length === 0 ? {} : { constrained: { spans, logprobs: "restricted" as const } };
 }
 
 /**

@@ -68,8 +68,6 @@ export function checkConstrained(
     last = end;
   }
   if (allowedMass === null) return;
-  if (allowedMass.length !== count)
-    refuse(`${allowedMass.length} allowed masses for ${count} sampled tokens; give one per token, or null`);
-  const odd = allowedMass.findIndex((mass) => !(mass >= 0 && mass <= 1.001));
-  if (odd !== -1) refuse(`the allowed mass of token ${odd} is ${allowedMass[odd]}, expected 0 to 1`);
+  if (allowedMass.length !== count || !allowedMass.every((mass) => mass >= 0 && mass <= 1.001))
+    refuse(`${allowedMass.length} allowed masses for ${count} sampled tokens; give one of 0 to 1 for each, or null`);
 }
