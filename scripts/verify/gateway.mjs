@@ -21,6 +21,7 @@ import { agendaUser } from "../../dist/users/index.js";
 import { root } from "../run-command.mjs";
 import { verifyApiAgents } from "./api-agents.mjs";
 import { installFrameworks } from "./gateway-frameworks.mjs";
+import { verifyConstrained } from "./gateway-constrained.mjs";
 import { verifyFields } from "./gateway-fields.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
@@ -115,7 +116,7 @@ export async function verifyGateway({ full }) {
     await running.close();
   }
   const shown = await runSnippets(folder, bin("python"), work);
-  failed += shown + (await verifyTester(work)) + (await verifyApiAgents(work));
+  failed += shown + (await verifyConstrained(work)) + (await verifyTester(work)) + (await verifyApiAgents(work));
   if (full) failed += await verifyPrograms(await installPackages("verify-gateway-programs", programPackages), work);
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);

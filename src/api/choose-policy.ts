@@ -271,9 +271,9 @@ export async function connectPolicy(
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
     if (settings.agentCommand !== null) {
       programs = await openPrograms({ settings, environment, user, redact }, context);
-      const { sampling, episode } = programOptions(settings);
+      const { sampling, constraints, episode } = programOptions(settings);
       const answers = { type: "policy", engine, renderer: model.renderer } as const;
-      return programs.runner(answers, { sampling, episode: { ...episode, turnTimeoutMs, engineAbort } });
+      return programs.runner(answers, { sampling, constraints, episode: { ...episode, turnTimeoutMs, engineAbort } });
     }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
@@ -344,7 +344,8 @@ async function openPrograms(
 
 function programOptions(settings: RolloutSettings) {
   const { sampling, limits, seedTurns } = episodeOptions(settings);
-  return { sampling, episode: { limits, seedTurns } };
+  const constraints = { clients: settings.clientConstraints, loss: settings.constrained };
+  return { sampling, constraints, episode: { limits, seedTurns } };
 }
 
 /** The clients of a gateway start their own programs. */

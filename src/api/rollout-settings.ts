@@ -257,6 +257,8 @@ export const rolloutSettings = {
       { holds: "address" },
     ),
     agentTimeout: seconds(900).help("time limit of one run of --agent-command; its process group is then killed", free),
+    clientConstraints: choice("<what>", "obey", "ignore").help("forced tools and formats of programs: keep, or count"),
+    constrained: choice("<what>", "mask", "train", "drop").help("loss of constrained turns: free tokens, all, none"),
     strategy: named("a strategy", "tool-calling").help(
       "how turns are prompted and parsed: tool-calling, act, react, few-shot",
       { suggested: ["tool-calling", "act", "react", "few-shot"] },

@@ -1,5 +1,6 @@
 // The engine as a contract: token ids in, sampled ids and logprobs out. Implementations: `engines/`.
 
+import type { Constraint, ConstraintKind } from "./constraint.ts";
 import type { TokenBuffer } from "./token-buffer.ts";
 import type { Finish, WeightSpan } from "./turn.ts";
 
@@ -79,6 +80,11 @@ export type SampleRequest = {
    * are requested. @default null
    */
   readonly routedExpertsFrom?: number | null;
+  /**
+   * Restricts the text, and the logprobs are then those of the restricted distribution. Engines
+   * that do not declare its kind reject with the code "bad-request". @default null
+   */
+  readonly constraint?: Constraint | null;
 };
 
 export type EngineUsage = {
@@ -102,6 +108,11 @@ export type SampleResult = {
    * requested. @default null
    */
   readonly routedExpertBytes?: Uint8Array | null;
+  /**
+   * Probability that the unrestricted policy gave to all allowed ids together, one per sampled
+   * token. `null` if the engine does not report it. @default null
+   */
+  readonly allowedMass?: Float32Array | null;
 };
 
 /** Codes of failures at the boundary `engine`. Only the first is a normal ending of an episode (stop reason "context_length"). */
@@ -139,6 +150,8 @@ export type SampleOptions = {
  */
 export interface Engine {
   readonly name: string;
+  /** Kinds of constraints that it samples under. @default none */
+  readonly constraints?: readonly ConstraintKind[];
   sample(request: SampleRequest, options?: SampleOptions): Promise<SampleResult>;
   /**
    * Resolves with true if the server takes requests now: it is up and not paused. Rejects when it

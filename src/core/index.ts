@@ -1,6 +1,7 @@
 // The vocabulary and the contracts, with only the behaviour that is needed to state a contract.
 
 export * from "./agent.ts";
+export type * from "./constraint.ts";
 export * from "./engine.ts";
 export type * from "./agenda.ts";
 export type * from "./environment.ts";

@@ -3,6 +3,7 @@
 
 import type { Steps } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { ActionForms } from "./constraint.ts";
 import type { Message, ToolCall, Tool } from "./message.ts";
 import type { IncrementalDecoder } from "./tokenizer.ts";
 
@@ -188,6 +189,8 @@ export interface Renderer {
    * @default not known: a stream is shown late
    */
   heldBack?(text: string): number;
+  /** Forms of an action, for constraints. @default absent: actions cannot be constrained */
+  actionForms?(tools: readonly Tool[]): Promise<ActionForms>;
   decode(tokens: ArrayLike<number>): string;
   /**
    * Decodes an action while it is sampled. @default absent: all of it is decoded again for every

@@ -1,6 +1,7 @@
 // One engine call as data, and the training rows of a branch. Only the tokens that a turn added are
 // stored; whole prompts and sequences are derived (`trajectories/`).
 
+import type { ConstrainedTokens } from "./constraint.ts";
 import type { TemplateDeviation } from "./renderer.ts";
 
 /** Reasons for the end of an engine call. */
@@ -71,6 +72,8 @@ export type Turn = {
   readonly rewriteReason: string | null;
   /** Present if the run requests experts. @default null */
   readonly routedExperts?: RoutedExperts | null;
+  /** Present if a constraint restricted the turn. @default null */
+  readonly constrained?: ConstrainedTokens | null;
 };
 
 /**
@@ -127,15 +130,22 @@ export type Sample = {
    * each named once.
    */
   readonly deviations: readonly TemplateDeviation[];
+  /** Ranges that a constraint restricted, ascending; see `ConstrainedTokens`. @default none */
+  readonly constrainedRanges?: ConstrainedTokens["ranges"];
 };
 
-/** Sampled tokens that are in no sample, with the reason. */
+/** Sampled tokens that do not enter the loss, with the reason. */
 export type DroppedTokens = {
   readonly turn: number;
   readonly count: number;
-  /** "restarted": the world of the episode could not be replayed, so a later process began it again. */
+  /**
+   * "restarted": the world of the episode could not be replayed, so a later process began it again.
+   * "forced", "constrained": see `trajectories/constrained-tokens.ts`; both may concern a part of a turn.
+   */
   readonly reason:
     | "discarded-turn"
+    | "forced"
+    | "constrained"
     | "restarted"
     | "episode-aborted"
     | "episode-failed"

@@ -190,6 +190,9 @@ export abstract class InProcessEngine implements Engine {
   async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const { failure, freshSeed } = this;
     if (this.isClosed) throw failure("cancelled", "it was closed");
+    if ((request.constraint ?? null) !== null) {
+      throw failure("bad-request", "it has no grammars for constraints; remove the constraint, or use SGLang or vLLM");
+    }
     const { prompt, params } = readRequest(request, this.#limits, { freshSeed, failure });
     const promptTokens = prompt.length;
     if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");

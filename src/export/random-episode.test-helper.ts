@@ -1,6 +1,6 @@
 // Random episodes with all features that formats may lose: several branches with shared beginnings,
-// dropped turns, missing logprobs, weight versions that change within an action. A function of the
-// seed.
+// dropped turns, tokens that a constraint keeps out of the loss, missing logprobs, weight versions
+// that change within an action. A function of the seed.
 
 import type {
   DroppedTokens,
@@ -18,7 +18,7 @@ import type { GroupToExport } from "./index.ts";
 export type RandomOptions = {
   /** True: history may be rewritten, which starts branches. Default: true. */
   readonly canBranch?: boolean;
-  /** True: turns may be dropped. Default: true. */
+  /** True: turns may be dropped, and constrained. Default: true. */
   readonly canDrop?: boolean;
   /** Reward of the n-th episode. Default: random quarters. */
   readonly reward?: (sampleIndex: number) => number | null;
@@ -37,6 +37,7 @@ export function randomEpisode(
   options: RandomOptions & { readonly sampleIndex?: number } = {},
 ): { readonly episode: Episode; readonly result: EpisodeSamples } {
   const random = createRandom(seed);
+  const constraints = createRandom(seed + 1);
   const { sampleIndex = 0, canDrop = true, canBranch = true } = options;
   const turns: Turn[] = [];
   const messages: Message[] = [
@@ -48,7 +49,8 @@ export function randomEpisode(
   const count = 1 + random.integer(6);
   let last: number | null = null;
   const act = (parent: number | null): number => {
-    const turn = randomTurn(random, { index: turns.length, parent, hasLogprobs });
+    const free = randomTurn(random, { index: turns.length, parent, hasLogprobs });
+    const turn = canDrop && constraints.next() < 0.4 ? constrain(free, constraints) : free;
     turns.push(turn);
     const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: null };
     events.push({ type: "turn", turn, attempts: [], usage, durationMs: 250 });
@@ -154,4 +156,14 @@ function randomTurn(
     deviation: null,
     rewriteReason: parent === null && index > 0 ? "test rewrote history" : null,
   };
+}
+
+/** The turn with its last tokens under a constraint, which forced some of them. */
+function constrain(turn: Turn, random: Random): Turn {
+  const count = turn.sampledTokens.length;
+  const start = random.integer(count);
+  const logprobs = turn.logprobs?.map((logprob, at) => (at >= start && random.next() < 0.5 ? 0 : logprob)) ?? null;
+  const loss = random.pick(["train", "mask", "drop"] as const);
+  const allowedMass = random.next() < 0.5 ? null : Float32Array.from({ length: count }, () => random.next());
+  return { ...turn, logprobs, constrained: { ranges: [{ start, end: count }], allowedMass, loss } };
 }

@@ -40,6 +40,16 @@ export function templateFacts({ templateKwargs = null }: Pick<ExportOrigin, "tem
 }
 
 /**
+ * `constrained` of a row, if a constraint restricted some of its tokens: their places as
+ * `[start, end)` in all tokens of the row. Their logprobs are those of the restricted distribution,
+ * not of the policy over its whole vocabulary.
+ */
+export function constraintFacts({ constrainedRanges: ranges = [] }: Pick<Sample, "constrainedRanges">) {
+  const spans = ranges.map(({ start, end }) => [start, end] as const);
+  return spans.length === 0 ? {} : { constrained: { spans, logprobs: "restricted" as const } };
+}
+
+/**
  * Throws a plain error when the sample's arrays are not aligned, when the policy sampled none of its tokens, and for tokens
  * that are re-encoded text, which must be allowed explicitly.
  */
@@ -105,6 +115,7 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
     token_accounting: sample.tokenAccounting,
     /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
+    ...constraintFacts(sample),
     /**
      * `[start, end)` in all tokens of the sample. Versions as named by the engine; `null` when it
      * names none.

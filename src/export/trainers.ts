@@ -23,6 +23,7 @@ import {
 import {
   branchTurns,
   checkExportable,
+  constraintFacts,
   type ExportOrigin,
   templateFacts,
   labelsOf,
@@ -106,6 +107,7 @@ function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = 
     token_accounting: sample.tokenAccounting,
     /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
+    ...constraintFacts(sample),
     stop_reason: episode.stopReason,
     /** Number of format errors of the episode's actions. */
     problems: episode.problems.length,

@@ -6,6 +6,7 @@
 // nodes of shown messages hold none.
 
 import type { DroppedTokens, Episode, Turn } from "../core/index.ts";
+import { untrainedTokens } from "../trajectories/index.ts";
 import { actionPlaces } from "./conversations.ts";
 import { type ExportOrigin, withRun, episodeFacts } from "./samples.ts";
 import { columns, flag, json, type RowOf, shortestFloat32, string } from "./columns.ts";
@@ -69,8 +70,8 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
   const { episode, run } = origin;
   const { reward } = episode;
   if (reward === null)
-    throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; exclude it.`);
-  const { nodes, weights, turns } = treeOf(episode, new Set(dropped.map(({ turn }) => turn)));
+    throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; leave it out.`);
+  const { nodes, weights, turns } = treeOf(episode, untrainedTurns(episode, dropped));
   const rewards = episode.grade?.turnRewards ?? null;
   return {
     version: 1,
@@ -105,6 +106,15 @@ function scoresOf(turns: readonly number[], rewards: readonly (number | null)[])
   return turns.map((turn) => (sum += rewards[turn] ?? 0));
 }
 
+/** Turns of which no token is in the loss. */
+function untrainedTurns({ trajectory }: Episode, dropped: readonly DroppedTokens[]): ReadonlySet<number> {
+  const counts = new Map<number, number>();
+  for (const { turn, count } of dropped) counts.set(turn, (counts.get(turn) ?? 0) + count);
+  return new Set(
+    [...counts].filter(([turn, count]) => count === trajectory.turns[turn]?.sampledTokens.length).map(([turn]) => turn),
+  );
+}
+
 /** Verifiers' names of limits, so that its readers recognise a truncated episode. */
 function stopCondition(stopReason: string): string {
   if (stopReason === "max_tokens") return "max_output_tokens";
@@ -125,7 +135,8 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
   const places = turnPlaces(episode);
   const needed = withAncestors(trajectory.turns, dropped);
   const nodeOf = new Map<number | null, number>();
-  for (const { index, parent: before, observationTokens, sampledTokens, logprobs, weightSpans } of trajectory.turns) {
+  for (const turn of trajectory.turns) {
+    const { index, parent: before, observationTokens, sampledTokens, logprobs, weightSpans } = turn;
     const isTrained = !dropped.has(index);
     if (!needed.has(index)) continue;
     const place = places.get(index) ?? messages.length;
@@ -139,14 +150,22 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
       parent = nodes.push({ parent, message, ...unsampled }) - 1;
     }
     const node = nodes.length;
+    const reasons = untrainedTokens(turn);
+    const masks = Array.from(sampledTokens, (_, at) => isTrained && (reasons?.[at] ?? null) === null);
     nodes.push({
       parent,
       message: { role: "assistant", content: messages[place]?.content ?? "" },
       sampled: true,
       timestamp: 0,
       token_ids: [...observationTokens, ...sampledTokens],
-      mask: [...Array.from(observationTokens, () => false), ...Array.from(sampledTokens, () => isTrained)],
-      logprobs: isTrained && logprobs !== null ? Array.from(logprobs, finiteLogprob) : [],
+      mask: [...Array.from(observationTokens, () => false), ...masks],
+      logprobs:
+        logprobs === null
+          ? []
+          : Array.from(
+              logprobs.filter((_, at) => masks[at]),
+              finiteLogprob,
+            ),
     });
     nodeOf.set(index, node);
     turns.push(index);

@@ -32,6 +32,7 @@ import { GatewayError } from "./request.ts";
 import { ProgramWorlds } from "./program-worlds.ts";
 import type { SessionWorlds } from "./session-worlds.ts";
 import { makeSession, type ProgramSession, type SessionModel } from "./program-session.ts";
+import { type ConstraintSettings, defaultConstraints } from "./session-constraint.ts";
 import type { ClientSampling } from "./session-sampling.ts";
 import type { ClientTemplate } from "./session-template.ts";
 import type { SessionSettings } from "./session-settings.ts";
@@ -70,6 +71,8 @@ export type AgentEpisodeOptions = {
   readonly clientSampling?: ClientSampling;
   /** @default "ignore" */
   readonly clientTemplate?: ClientTemplate;
+  /** @default constraints are obeyed, and constrained tokens are not trained */
+  readonly constraints?: ConstraintSettings;
   readonly episode: Omit<SessionSettings["episode"], "requestTag">;
 };
 
@@ -149,7 +152,10 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     url: listener.url,
     close: () => listener.close(),
     runner:
-      (answers, { sampling, clientSampling = "ignore", clientTemplate = "ignore", episode }) =>
+      (
+        answers,
+        { sampling, clientSampling = "ignore", clientTemplate = "ignore", constraints = defaultConstraints, episode },
+      ) =>
       async (task, request) => {
         const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
         const session = makeSession(
@@ -161,6 +167,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
             seed,
             clientSampling,
             clientTemplate,
+            constraints,
             maxCalls: 64,
             unknownTools: "loop",
             sampling: request.sampling ?? sampling,

@@ -4,7 +4,15 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Episode, Renderer, SampleOptions, SampleRequest, SampleResult } from "../core/index.ts";
+import type {
+  Constraint,
+  ConstraintKind,
+  Episode,
+  Renderer,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+} from "../core/index.ts";
 import { createScriptedEngine, type ScriptedEngine } from "../engines/scripted/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
@@ -24,28 +32,47 @@ export type World = {
   readonly folder: string;
   readonly engine: ScriptedEngine;
   /** Prompts that the engine received, and the tokens that it sampled. */
-  readonly sampled: { readonly prompt: Uint32Array; readonly tokens: Uint32Array; readonly seed: number | null }[];
+  readonly sampled: {
+    readonly prompt: Uint32Array;
+    readonly tokens: Uint32Array;
+    readonly seed: number | null;
+    readonly constraint: Constraint | null;
+  }[];
   /** Stops like a killed process, closing nothing; then another gateway resumes its folder. */
   restart(): Promise<World>;
   close(): Promise<void>;
 };
 
-export type WorldOptions = GatewayOptions & { readonly renderer?: Renderer };
+export type WorldOptions = GatewayOptions & {
+  readonly renderer?: Renderer;
+  /** Kinds of constraints that the engine takes. @default none */
+  readonly constraints?: readonly ConstraintKind[];
+  /** Logprobs of every answer. @default those of the scripted engine */
+  readonly logprobs?: readonly number[];
+};
+
+export const allConstraints = ["json-schema", "regex", "ebnf", "tool-call", "tool-call-or-answer"] as const;
 
 export async function openWorld(policy: Policy, worldOptions: WorldOptions = {}, folder?: string): Promise<World> {
-  const { renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }), ...options } = worldOptions;
+  const { renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }), ...rest } = worldOptions;
+  const { constraints = [], logprobs, ...options } = rest;
   const place = folder ?? mkdtempSync(join(tmpdir(), "trainable-agents-gateway-"));
   const sampled: World["sampled"] = [];
   const scripted = createScriptedEngine({
     tokenizer,
-    script: async ({ prompt }: SampleRequest, { call }) =>
-      `${await policy(tokenizer.decode(prompt.view()), call)}<|im_end|>`,
+    constraints,
+    script: async ({ prompt }: SampleRequest, { call }) => ({
+      type: "reply",
+      tokens: `${await policy(tokenizer.decode(prompt.view()), call)}<|im_end|>`,
+      ...(logprobs === undefined ? {} : { logprobs }),
+    }),
   });
   const engine: ScriptedEngine = Object.assign(Object.create(scripted) as ScriptedEngine, {
     sample: async (request: SampleRequest, own?: SampleOptions): Promise<SampleResult> => {
       const prompt = request.prompt.view().slice();
       const result = await scripted.sample(request, own);
-      sampled.push({ prompt, tokens: result.sampledTokens, seed: request.sampling.seed });
+      const { constraint = null } = request;
+      sampled.push({ prompt, tokens: result.sampledTokens, seed: request.sampling.seed, constraint });
       return result;
     },
   });

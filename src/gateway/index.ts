@@ -2,7 +2,14 @@
 // recorded.
 
 import type { ApiModel } from "../chat-models/index.ts";
-import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
+import {
+  type ConstrainedLoss,
+  defaultSampling,
+  type Engine,
+  type Episode,
+  type Renderer,
+  type SamplingParams,
+} from "../core/index.ts";
 import type { Listener } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroups } from "../rollout/index.ts";
@@ -12,6 +19,7 @@ import { serveSocket } from "./serve-socket.ts";
 import type { SessionModel } from "./program-session.ts";
 import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
 import type { SessionCounters } from "./session-call.ts";
+import { type ClientConstraints, defaultConstraints } from "./session-constraint.ts";
 import type { ClientSampling } from "./session-sampling.ts";
 import type { ClientTemplate } from "./session-template.ts";
 import { Sessions } from "./sessions.ts";
@@ -68,6 +76,17 @@ export type GatewayOptions = {
   readonly clientSampling?: ClientSampling;
   /** Handling of template variables that clients set. @default "ignore" */
   readonly clientTemplate?: ClientTemplate;
+  /**
+   * Handling of constraints that clients request: forced tools and formats of the answer. "obey"
+   * samples under a grammar of the engine, and refuses the request if it has none; "ignore" counts
+   * them. @default "obey"
+   */
+  readonly clientConstraints?: ClientConstraints;
+  /**
+   * Tokens of a constrained turn that enter the loss: all that had a choice ("train"), only the
+   * free ones ("mask"), or none ("drop"). @default "mask"
+   */
+  readonly constrained?: ConstrainedLoss;
   /**
    * Limits, retries, deadlines and seeds of calls, the same as for an episode: the calls of a
    * session are its turns.
@@ -167,6 +186,10 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
       sampling: { ...defaultSampling, ...options.sampling },
       clientSampling: options.clientSampling ?? "ignore",
       clientTemplate: options.clientTemplate ?? "ignore",
+      constraints: {
+        clients: options.clientConstraints ?? defaultConstraints.clients,
+        loss: options.constrained ?? defaultConstraints.loss,
+      },
       episode: options.episode ?? {},
       groupSize: options.groupSize ?? 1,
       policy: { ...keepAllGroups, ...options.groups },

@@ -35,12 +35,12 @@ type SessionParts = { readonly clock: Clock; readonly record: (event: EpisodeEve
  */
 export function unopenedSession(
   answers: Extract<SessionModel, { readonly type: "api" }>,
-  given: Pick<SessionSettings, "task" | "sampling" | "clientSampling" | "clientTemplate" | "maxCalls" | "episode"> &
+  given: Omit<SessionSettings, "id" | "groupId" | "sampleIndex" | "seed" | "unknownTools"> &
     Pick<SessionParts, "clock">,
 ): ForwardedSession {
-  const { clock, task, sampling, clientSampling, clientTemplate, maxCalls, episode } = given;
+  const { clock, ...shared } = given;
   const own = { id: "", groupId: "", sampleIndex: 0, seed: 0, unknownTools: "loop" as const };
-  const settings = { ...own, task, sampling, clientSampling, clientTemplate, maxCalls, episode };
+  const settings = { ...own, ...shared };
   return forwarded(settings, answers, { clock, record: async () => undefined });
 }
 

@@ -45,6 +45,8 @@ export type GatewayRequest = {
   readonly ignoredFields: readonly string[];
   /** Maximum number of calls in an answer; further calls are not shown. `null` for any number. */
   readonly maxCalls: number | null;
+  /** Constraint on the answer; `null` for none. */
+  readonly constraint: ClientConstraint | null;
   /** Number of tools that only their provider can run; they are not shown. */
   readonly ignoredTools: number;
   /** Chat only: the stream ends with a chunk that has the usage. */
@@ -53,6 +55,26 @@ export type GatewayRequest = {
   readonly response: ResponseFacts | null;
   /** Responses only: id of the response that this request continues, echoed in the answer. */
   readonly previousResponseId: string | null;
+};
+
+/** Constraint that a client requests. */
+export type ClientConstraint = {
+  /** Names of the fields that state it. */
+  readonly fields: readonly string[];
+  /** Names of the tools of which one must be called; "any" for all shown ones, `null` if none must be. */
+  readonly mustCall: readonly string[] | "any" | null;
+  /** Form of an answer; `null` if it is free. */
+  readonly answer: AnswerForm | null;
+};
+
+/** Form of the text of an answer. `schema`: JSON text. */
+export type AnswerForm = (
+  | { readonly type: "json-schema"; readonly schema: string }
+  | { readonly type: "regex"; readonly pattern: string }
+  | { readonly type: "ebnf"; readonly grammar: string }
+) & {
+  /** True if the model may call a tool instead of answering. */
+  readonly mayCallInstead: boolean;
 };
 
 /** Facts about a response that the Responses dialect must remember. */

@@ -1,9 +1,11 @@
 // A call of a session as data: the answer for its client, and the request that is sampled.
 
+import type { Constraint } from "../core/constraint.ts";
 import type { Engine, SamplingParams } from "../core/engine.ts";
 import type { EpisodeEvent } from "../core/episode.ts";
 import type { Renderer } from "../core/renderer.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { SampledTurn } from "./history.ts";
 import type { Prompt, PromptCounters } from "./record.ts";
 import type { DialectName, GatewayAnswer, GatewayRequest } from "./request.ts";
 import type { Deltas } from "./streaming.ts";
@@ -52,9 +54,32 @@ export type RunningCall = {
   readonly digest: string;
   readonly prompt: Prompt;
   readonly sampling: SamplingParams;
+  /** Constraint on the text; `null` for none. */
+  readonly constraint: Constraint | null;
   /** Strings at which the answer ends. */
   readonly stop: readonly string[];
-  /** Names of sampling parameters that are not used. */
+  /** Names of sampling parameters and constraints that are not used. */
   readonly unused: readonly string[];
   readonly deltas: Deltas;
 };
+
+/** The answer of a sampled turn. */
+export function answerOf(
+  { call, action, turn, length }: SampledTurn,
+  { idPrefix, cachedTokens }: { readonly idPrefix: string; readonly cachedTokens: number | null },
+): GatewayAnswer {
+  const count = turn.sampledTokens.length;
+  return {
+    call,
+    idPrefix,
+    action,
+    finish: turn.finish,
+    createdAt: seconds(),
+    sampledTokens: turn.sampledTokens,
+    logprobs: turn.logprobs,
+    usage: { promptTokens: length - count, cachedTokens, sampledTokens: count },
+  };
+}
+
+/** The time now, in seconds since 1970. */
+export const seconds = (): number => Math.floor(Date.now() / 1000);

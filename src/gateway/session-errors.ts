@@ -4,10 +4,13 @@
 import { attribute, AttributedError } from "../core/index.ts";
 import { GatewayError } from "./request.ts";
 
-/** `most`: maximum number of tokens of a context, where it is known. */
+/**
+ * `most`: maximum number of tokens of a context, where it is known. `constrainedBy`: fields of the
+ * client that constrain the call, whose values the server may refuse.
+ */
 export function engineError(
   error: unknown,
-  prompt: { readonly tokens: number; readonly most: number | null },
+  prompt: { readonly tokens: number; readonly most: number | null; readonly constrainedBy: readonly string[] },
 ): GatewayError {
   const { code, message, retryable } = attribute(error, "engine").failure;
   if (code === "context-length") {
@@ -16,6 +19,11 @@ export function engineError(
       context: most === null ? null : { tokens, most },
       cause: error,
     });
+  }
+  const [field] = prompt.constrainedBy;
+  if (code === "bad-request" && field !== undefined) {
+    const said = `Cannot serve the request: the server refused it, which is constrained by ${prompt.constrainedBy.join(" and ")}: ${message}`;
+    return new GatewayError("invalid-request", said, { param: field, cause: error });
   }
   if (!retryable) return new GatewayError("engine-failed", message, { cause: error });
   const afterMs = error instanceof AttributedError ? error.retryAfterMs : null;

@@ -2,6 +2,7 @@
 
 import type { SamplingParams, Task } from "../core/index.ts";
 import type { EpisodeOptions } from "../rollout/index.ts";
+import type { ConstraintSettings } from "./session-constraint.ts";
 import type { ClientSampling } from "./session-sampling.ts";
 import type { ClientTemplate } from "./session-template.ts";
 
@@ -14,6 +15,7 @@ export type SessionSettings = {
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
   readonly clientTemplate: ClientTemplate;
+  readonly constraints: ConstraintSettings;
   /**
    * "environment": the session's world answers calls of tools that do not exist, so they count as
    * normal calls.

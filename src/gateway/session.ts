@@ -23,11 +23,13 @@ import type { JsonObject } from "../python-semantics/json/index.ts";
 import { resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
 import { OpenFaults } from "./open-faults.ts";
+import { allowsCalls, constrainedTokens, constraintOfCall } from "./session-constraint.ts";
 import { endedEpisode } from "./session-episode.ts";
 import { engineError, recorded } from "./session-errors.ts";
 import { spentLimit } from "./session-room.ts";
 import { samplingOfCall } from "./session-sampling.ts";
 import type { CallAnswer, RunningCall, SessionCall, SessionCounters, SessionParts } from "./session-call.ts";
+import { answerOf, seconds } from "./session-call.ts";
 import type { SessionSettings } from "./session-settings.ts";
 import { type ReadingOptions, shownAction, shownFinish } from "./shown-action.ts";
 import { ClientTemplates } from "./session-template.ts";
@@ -217,6 +219,8 @@ export class Session {
     if (before !== null) return before;
     const generation = this.#generation;
     const template = this.#templates.of(request);
+    const own = { ...this.#parts, ...(template.renderer && { renderer: template.renderer }) };
+    const { constraint, unused: unconstrained } = await constraintOfCall(request, own, this.settings.constraints);
     const claim = await takeTurns(this.#record.prompt(request, template.renderer), this.#controller.signal).catch(
       (error: unknown) => {
         throw this.#isEnded ? sessionEnded(this.settings.id) : error;
@@ -228,18 +232,18 @@ export class Session {
     if (known !== null) return known;
     const number = this.#calls;
     const { sampling, stop, unused: unsampled } = samplingOfCall(request, this.settings, number);
-    const unused = [...unsampled, ...template.unused];
+    const unread = [...template.unused, ...unconstrained];
+    const unused = [...unsampled, ...unread];
     const prompt = claim();
     this.#calls++;
-    this.#unused.count({ ...request, ignoredFields: [...request.ignoredFields, ...template.unused] }, unsampled);
+    this.#unused.count({ ...request, ignoredFields: [...request.ignoredFields, ...unread] }, unsampled);
     this.#running++;
     const deltas = new Deltas();
-    const answer = this.#sample({ request, number, dialect, digest, prompt, sampling, stop, unused, deltas }).finally(
-      () => {
-        this.#running--;
-        this.#usedAt = this.#parts.clock.now();
-      },
-    );
+    const call = { request, number, dialect, digest, prompt, sampling, constraint, stop, unused, deltas };
+    const answer = this.#sample(call).finally(() => {
+      this.#running--;
+      this.#usedAt = this.#parts.clock.now();
+    });
     const head = { call: number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
     const open = this.#open.add(digest, { head, promptTokens: prompt.buffer.length, answer, deltas });
     answer
@@ -336,10 +340,11 @@ export class Session {
   }
 
   async #sample(call: RunningCall): Promise<GatewayAnswer> {
-    const { number, prompt, sampling, request, stop, deltas } = call;
+    const { number, prompt, sampling, constraint, request, stop, deltas } = call;
     const { clock } = this.#parts;
     const renderer = prompt.tools.renderer ?? this.#parts.renderer;
     const generation = this.#generation;
+    const { loss } = this.settings.constraints;
     // An explicit seed takes precedence.
     const seedTurns = this.#options.seedTurns && sampling.seed === null;
     const options = { ...this.#options, sampling, seedTurns };
@@ -357,6 +362,7 @@ export class Session {
           turn: number,
           discarded,
           stopStrings: stopStringsOf(stop, renderer),
+          ...(constraint === null ? {} : { constraint }),
           onTokens: request.isStreamed
             ? answerReader({ renderer, reading: this.#readingOf(call), stop }, deltas)
             : null,
@@ -364,13 +370,13 @@ export class Session {
         },
         { options, deadlines, attempts },
       ).catch((error: unknown) => {
-        throw this.#gatewayError(error, prompt.buffer.length, request.messages);
+        throw this.#gatewayError(error, call);
       });
       if (this.#isEnded || generation !== this.#generation) throw sessionEnded(this.settings.id);
       const finish = next.type === "read" ? shownFinish(result, renderer, stop) : result.finish;
       const facts = next.type === "read" ? this.#record.factsOf(prompt) : prompt.facts;
       const turn = makeTurn(
-        { ...result, finish },
+        { ...result, finish, constrained: constrainedTokens(result, constraint, renderer, loss) },
         {
           index: this.#record.turns.length,
           parent: prompt.parent,
@@ -441,24 +447,16 @@ export class Session {
   /**
    * Options for parsing the answer to a call; if the client allows no calls, the answer has none.
    */
-  #readingOf({ number, request: { mayCall }, prompt: { tools } }: RunningCall): ReadingOptions {
+  #readingOf({ number, constraint, request: { mayCall }, prompt: { tools } }: RunningCall): ReadingOptions {
     const { unknownTools } = this.settings;
-    return { turn: number, ...(mayCall ? { tools: tools.tools, unknownTools } : { tools: [] }) };
+    return {
+      turn: number,
+      ...(mayCall && allowsCalls(constraint) ? { tools: tools.tools, unknownTools } : { tools: [] }),
+    };
   }
 
-  #answerOf({ call, action, turn, length }: SampledTurn, cachedTokens: number | null): GatewayAnswer {
-    const count = turn.sampledTokens.length;
-    const promptTokens = length - count;
-    return {
-      call,
-      idPrefix: this.#record.idPrefix,
-      action,
-      finish: turn.finish,
-      createdAt: seconds(),
-      sampledTokens: turn.sampledTokens,
-      logprobs: turn.logprobs,
-      usage: { promptTokens, cachedTokens, sampledTokens: count },
-    };
+  #answerOf(sampled: SampledTurn, cachedTokens: number | null): GatewayAnswer {
+    return answerOf(sampled, { idPrefix: this.#record.idPrefix, cachedTokens });
   }
 
   /** The same call for one more client. */
@@ -481,12 +479,13 @@ export class Session {
     return { ...open.call, delivered, left };
   }
 
-  #gatewayError(error: unknown, promptTokens: number, messages: GatewayRequest["messages"]): GatewayError {
+  #gatewayError(error: unknown, { prompt, request, constraint }: RunningCall): GatewayError {
     if (this.#isEnded) return sessionEnded(this.settings.id);
     const most = this.settings.episode.limits?.maxContextTokens ?? null;
-    const fault = engineError(error, { tokens: promptTokens, most });
+    const constrainedBy = constraint === null ? [] : (request.constraint?.fields ?? []);
+    const fault = engineError(error, { tokens: prompt.buffer.length, most, constrainedBy });
     if (fault.code === "context-length") this.limit = "context_length";
-    else this.#faults.add(attribute(error, "engine").failure, messages);
+    else if (fault.code !== "invalid-request") this.#faults.add(attribute(error, "engine").failure, request.messages);
     return fault;
   }
 
@@ -495,5 +494,3 @@ export class Session {
     await this.#parts.record(event);
   }
 }
-
-const seconds = (): number => Math.floor(Date.now() / 1000);

@@ -29,6 +29,7 @@ import { type OpenGroup, SessionGroups, taskOf } from "./session-groups.ts";
 import { sessionName } from "./session-names.ts";
 import { makeSession, type ProgramSession, type SessionModel, unopenedSession } from "./program-session.ts";
 import type { Session } from "./session.ts";
+import type { ConstraintSettings } from "./session-constraint.ts";
 import type { ClientSampling } from "./session-sampling.ts";
 import type { ClientTemplate } from "./session-template.ts";
 import type { ForwardedSession } from "./forward/forwarded-session.ts";
@@ -49,6 +50,7 @@ export type SessionsOptions = {
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
   readonly clientTemplate: ClientTemplate;
+  readonly constraints: ConstraintSettings;
   readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
   /** Number of sessions in a group, unless its first session sets another. */
   readonly groupSize: number;
@@ -371,7 +373,7 @@ export class Sessions {
   }
 
   #add(task: Task, facts: SessionFacts, own: { readonly id: string; readonly seed: number }): ProgramSession {
-    const { sampling, clientSampling, clientTemplate, maxCalls, episode } = this.#options;
+    const { sampling, clientSampling, clientTemplate, constraints, maxCalls, episode } = this.#options;
     const { answers, store, clock } = this.#parts;
     const session = makeSession(
       {
@@ -380,6 +382,7 @@ export class Sessions {
         task,
         clientSampling,
         clientTemplate,
+        constraints,
         maxCalls,
         groupId: facts.group,
         sampleIndex: facts.sample_index,

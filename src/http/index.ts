@@ -16,4 +16,10 @@ export * from "./web-socket.ts";
 export { acceptedEncodings } from "./content-encoding.ts";
 export { BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
+export {
+  grammarConstraints,
+  type NativeConstraint,
+  nativeConstraint,
+  withNativeConstraint,
+} from "./native-constraint.ts";
 export { type Listener, listen, probePaths } from "./listen.ts";

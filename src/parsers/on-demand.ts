@@ -2,6 +2,8 @@
 // or `loadReasoningParser` first; then `toolCallParser` and `reasoningParser` return the loaded
 // ones.
 
+import type { TextForm, Tool } from "../core/index.ts";
+
 export type { ReasoningOptions, ReasoningParser, ReasoningSplit, ReasoningStep } from "./reasoning-parser.ts";
 export { loadReasoningParser, reasoningParser, reasoningParserNames } from "./reasoning-parsers.ts";
 export {
@@ -26,5 +28,9 @@ export { responseTemplateName } from "./response-template/name.ts";
 export { loadTemplateParsers } from "./response-template/on-demand.ts";
 export type { ResponseTemplateParsers } from "./response-template/template-parsers.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+/** Forms of calls, which only constraints need. */
+export const loadCallForms = async (): Promise<{
+  readonly callForm: (parser: string, tool: Tool) => TextForm | null;
+}> => import("./call-forms.ts");
 export { loadToolCallParser, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";

@@ -10,7 +10,7 @@ import { firstToolCallParserName, toolCallParser, toolCallParserNames } from "./
 import { declaredParameters, toolProperties } from "./tool-call-scan.ts";
 
 /** The only argument of a spelled call, as formats with JSON write it. */
-const onlyArgument = '{"city": "Rome"}';
+export const onlyArgument = '{"city": "Rome"}';
 
 const json = (name: string, key = "arguments"): string =>
   `{"name": ${JSON.stringify(name)}, "${key}": {"city": "Rome"}}`;
@@ -189,7 +189,7 @@ export function callExample(
 }
 
 /** The place of the argument in formats that write arguments as tags. */
-const tagUnit = /<[^<>]{0,80}>?city[^{}]{0,80}?Rome\s{0,2}<[^<>]{0,80}>\n?/;
+export const tagUnit = /<[^<>]{0,80}>?city[^{}]{0,80}?Rome\s{0,2}<[^<>]{0,80}>\n?/;
 
 /** Formats whose parsers report a call that does not tell which tool is meant. */
 const formErrors: ReadonlySet<ParseProblem["code"]> = new Set([

@@ -293,6 +293,8 @@ export function createTemplateRenderer(
     unclosedThought: thoughtEnd,
     // Text that may be carried out as a call must not be shown before.
     heldBack: (text) => (repair && mayBeOtherFormat(text) ? text.length : heldBack(text, calls.hints, reasoning)),
+    actionForms: async (tools) =>
+      (await import("./action-forms.ts")).actionForms(tools, { family, calls: calls.name, reasoning, actionPrompt }),
     decode: (tokens) => tokenizer.decode(tokens),
     startDecoding: () => tokenizer.startDecoding(),
   };

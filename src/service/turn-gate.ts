@@ -68,6 +68,7 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
   const { timeoutMs = Infinity, clock = systemClock } = options;
   return {
     name: engine.name,
+    ...(engine.constraints === undefined ? {} : { constraints: engine.constraints }),
     async sample(request, { signal, ...rest } = {}) {
       if (!gate.isOpen) await gate.pass(signal);
       try {

@@ -7,6 +7,7 @@ import {
   type Agenda,
   type Attempt,
   type CallDecision,
+  type ConstrainedTokens,
   type Decision,
   type Episode,
   type EpisodeEvent,
@@ -151,6 +152,21 @@ const turn = record<Turn>("Turn", {
       ),
     ),
     "where a run keeps the experts of a mixture-of-experts model",
+  ],
+  constrained: [
+    optional(
+      nullable(
+        record<ConstrainedTokens>("ConstrainedTokens", {
+          ranges: [
+            list(record<ConstrainedTokens["ranges"][number]>("TokenRange", { start: number, end: number })),
+            "`[start, end)` in `sampledTokens`",
+          ],
+          allowedMass: [nullable(packedLogprobs), "one per sampled token; null: the engine did not report it"],
+          loss: [oneOf<ConstrainedTokens["loss"]>(["train", "mask", "drop"]), "what enters the loss"],
+        }),
+      ),
+    ),
+    "tokens that a constraint restricted",
   ],
 });
 

@@ -1,7 +1,7 @@
 // Checks of alignment and conservation, run by every export. Written independently of the code that
 // makes samples, so that a wrong mask cannot agree with itself.
 
-import type { EpisodeSamples, Sample, Trajectory } from "../core/index.ts";
+import type { EpisodeSamples, RoutedExperts, Sample, Trajectory } from "../core/index.ts";
 import { smallUint32Array } from "../lib/bytes.ts";
 import { branchesOf } from "./branches.ts";
 
@@ -21,6 +21,18 @@ export function alignmentViolations(sample: Sample): string[] {
     if (range.end - range.start !== range.tokenCount)
       report(`a weight range has ${range.end - range.start} places for ${range.tokenCount} tokens.`);
     for (let at = range.start; at < range.end; at++) covered[at] = (covered[at] ?? 0) + 1;
+  }
+  let last = 0;
+  for (const { start, end } of sample.constrainedRanges ?? []) {
+    if (!(start >= last && end > start && end <= length))
+      report(`no tokens are at its constrained range ${start} to ${end}.`);
+    for (let at = start; at < Math.min(end, length); at++) {
+      if (sampledMask[at] !== 1) report(`token ${at} is constrained and was not sampled.`);
+      // A forced token has nothing to learn: its logprob is 0 under any weights.
+      if (lossMask[at] === 1 && logprobs?.[at] === 0)
+        report(`token ${at} enters the loss and was forced by a constraint.`);
+    }
+    last = end;
   }
   for (let at = 0; at < length; at++) {
     const isSampled = sampledMask[at] === 1;
@@ -71,21 +83,38 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
     if (ones !== explained)
       violations.push(`Sample "${sample.id}": ${ones - explained} trained tokens belong to no action.`);
   }
-  const droppedTurns = new Map(result.dropped.map((drop) => [drop.turn, drop.count]));
+  const [wholeTurns, partsOfTurns] = [new Map<number, number>(), new Map<number, number>()];
+  for (const { turn, count, reason } of result.dropped) {
+    const counts = reason === "forced" || reason === "constrained" ? partsOfTurns : wholeTurns;
+    counts.set(turn, (counts.get(turn) ?? 0) + count);
+  }
   for (const turn of trajectory.turns) {
-    const expected = droppedTurns.has(turn.index) ? 0 : 1;
-    const count = droppedTurns.get(turn.index);
-    if (count !== undefined && count !== turn.sampledTokens.length) {
+    const whole = wholeTurns.get(turn.index) ?? null;
+    if (whole !== null && whole !== turn.sampledTokens.length) {
       violations.push(
-        `Turn ${turn.index}: ${count} tokens are said to be dropped, it sampled ${turn.sampledTokens.length}.`,
+        `Turn ${turn.index}: ${whole} tokens are said to be dropped, it sampled ${turn.sampledTokens.length}.`,
       );
     }
+    const kept = whole === null && turn.constrained ? keptOut(turn) : null;
     trainedTimes[turn.index]?.forEach((times, place) => {
+      const expected = whole !== null || kept?.[place] === 1 ? 0 : 1;
       if (times !== expected)
         violations.push(`Turn ${turn.index}: sampled token ${place} is trained ${times} times, expected ${expected}.`);
     });
+    const parts = partsOfTurns.get(turn.index) ?? 0;
+    if (kept === null ? parts > 0 : parts !== countOnes(kept))
+      violations.push(`Turn ${turn.index}: ${parts} tokens are said to be constrained or forced, and not as many are.`);
   }
   return violations;
+}
+
+/** One entry per sampled token: 1 if a constraint keeps it out of the loss. */
+function keptOut({ constrained, logprobs, sampledTokens }: Trajectory["turns"][number]): Uint8Array {
+  const { ranges = [], loss = "mask" } = constrained ?? {};
+  const kept = new Uint8Array(sampledTokens.length).fill(loss === "drop" && ranges.length > 0 ? 1 : 0);
+  for (const { start, end } of ranges)
+    for (let at = start; at < end; at++) if (loss !== "train" || logprobs?.[at] === 0) kept[at] = 1;
+  return kept;
 }
 
 /**
@@ -96,4 +125,37 @@ export function countOnes(mask: Uint8Array): number {
   let ones = 0;
   for (let at = 0; at < mask.length; at++) if (mask[at] === 1) ones++;
   return ones;
+}
+
+// Places of a sample's experts: those of its turns in order, for trainers of mixture-of-experts
+// models that replay the sampling server's routing. Bytes are read elsewhere (`store/`).
+
+/**
+ * The parts of a sample's experts, in order; `null` if no turn of its branch has any. Throws a
+ * plain error when only some turns have experts, and when the number of rows is not that of all
+ * tokens but the last.
+ */
+export function expertsOf(
+  sample: Pick<Sample, "id" | "branch" | "tokens">,
+  trajectory: Trajectory,
+): readonly RoutedExperts[] | null {
+  const path = branchesOf(trajectory)[sample.branch] ?? [];
+  const parts = path.flatMap(({ routedExperts }) => routedExperts ?? []);
+  if (parts.length === 0) return null;
+  const missing = path.find(({ routedExperts }) => (routedExperts ?? null) === null);
+  if (missing !== undefined) {
+    throw new Error(
+      `Cannot join the routed experts of sample "${sample.id}": turn ${missing.index} has none, others of its branch do.`,
+    );
+  }
+  const { layers, topk } = parts[0]!;
+  const odd = parts.find((part) => part.layers !== layers || part.topk !== topk);
+  const rows = parts.reduce((sum, part) => sum + part.rows, 0);
+  if (odd !== undefined || rows !== sample.tokens.length - 1) {
+    throw new Error(
+      `Cannot join the routed experts of sample "${sample.id}": ${rows} rows of ${layers} by ${topk} for ${sample.tokens.length} tokens` +
+        `${odd === undefined ? "" : `, others of ${odd.layers} by ${odd.topk}`}; all tokens but the last have one.`,
+    );
+  }
+  return parts;
 }

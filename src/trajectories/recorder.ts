@@ -8,6 +8,7 @@ import type { SampleResult } from "../core/engine.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
 import { turnSequence } from "./branches.ts";
+import { checkConstrained } from "./constrained-tokens.ts";
 
 /** Facts about an observation, as in `Turn`. */
 export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
@@ -16,14 +17,14 @@ const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null }
 
 /** Result of an engine call, with the place where its experts are stored. */
 export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans"> &
-  Pick<Turn, "routedExperts">;
+  Pick<Turn, "routedExperts" | "constrained">;
 
 /**
  * A turn made of an observation and an action. Throws a plain error when the parts of the result do
  * not match.
  */
 export function makeTurn(
-  { sampledTokens, logprobs, finish, weightSpans, routedExperts = null }: ActionResult,
+  { sampledTokens, logprobs, finish, weightSpans, routedExperts = null, constrained = null }: ActionResult,
   observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
 ): Turn {
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
@@ -38,6 +39,7 @@ export function makeTurn(
       `Cannot record turn ${index}: weight spans cover ${spanned} of ${sampledTokens.length} sampled tokens; they must cover all.`,
     );
   }
+  if (constrained !== null) checkConstrained(constrained, { index, count: sampledTokens.length });
   return {
     index,
     parent,
@@ -50,6 +52,7 @@ export function makeTurn(
     weightSpans,
     rewriteReason,
     ...(routedExperts === null ? {} : { routedExperts }),
+    ...(constrained === null ? {} : { constrained }),
   };
 }
 

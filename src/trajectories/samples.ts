@@ -1,9 +1,10 @@
 // Turns to training rows: one sample per branch, every action trained in the first branch that
 // holds it and masked in the later ones. The masks are made only here.
 
-import type { DroppedTokens, Episode, EpisodeSamples, RoutedExperts, Sample, Trajectory, Turn } from "../core/index.ts";
+import type { DroppedTokens, Episode, EpisodeSamples, Sample, Trajectory, Turn } from "../core/index.ts";
 import { branchesOf, joinPath } from "./branches.ts";
 import { conservationViolations } from "./check-samples.ts";
+import { untrainedCounts, untrainedTokens } from "./constrained-tokens.ts";
 import { discardedTurns } from "./turn-rewards.ts";
 
 export type SampleOrigin = Pick<
@@ -35,10 +36,12 @@ function trainedBranches(
   const claimed = new Set<number>();
   const dropped: DroppedTokens[] = [];
   for (const turn of trajectory.turns) {
-    const reason = dropTurn(turn);
-    if (reason === null) continue;
-    claimed.add(turn.index);
-    if (turn.sampledTokens.length > 0) dropped.push({ turn: turn.index, count: turn.sampledTokens.length, reason });
+    const whole = dropTurn(turn);
+    if (whole === null && !turn.constrained) continue;
+    const count = turn.sampledTokens.length;
+    const parts = whole === null ? untrainedCounts(turn) : [{ reason: whole, count }];
+    if (whole !== null || countOf(parts) === count) claimed.add(turn.index);
+    for (const part of parts) if (part.count > 0) dropped.push({ turn: turn.index, ...part });
   }
   const all = branchesOf(trajectory).map((path, branch) => ({
     path,
@@ -79,12 +82,14 @@ function sampleOf(
   const hasLogprobs = path.every((turn) => turn.logprobs !== null || turn.sampledTokens.length === 0);
   const logprobs = hasLogprobs ? new Float32Array(tokens.length).fill(Number.NaN) : null;
   const weightRanges: Sample["weightRanges"][number][] = [];
+  const constrainedRanges: NonNullable<Sample["constrainedRanges"]>[number][] = [];
   let at = 0;
   for (const turn of path) {
     at += turn.observationTokens.length;
     const end = at + turn.sampledTokens.length;
     sampledMask.fill(1, at, end);
     if (trained.has(turn)) lossMask.fill(1, at, end);
+    if (turn.constrained) constrainedRanges.push(...applyConstraint(turn, lossMask.subarray(at, end), at));
     if (turn.logprobs !== null) logprobs?.set(turn.logprobs, at);
     for (const span of turn.weightSpans) {
       if (span.tokenCount === 0) continue;
@@ -102,6 +107,7 @@ function sampleOf(
     logprobs,
     weightRanges,
     deviations: [...new Set(path.flatMap(({ deviation }) => deviation ?? []))],
+    ...(constrainedRanges.length === 0 ? {} : { constrainedRanges }),
   };
 }
 
@@ -147,7 +153,8 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
 /** The rows that an untrained episode would have, with everything masked, for display. */
 export function untrainedSamples(episode: Episode): Sample[] {
   const origin = originOf(episode);
-  const samples = origin === null ? [] : toSamples(episode.trajectory, origin).samples;
+  const turns = episode.trajectory.turns.map((turn) => ({ ...turn, constrained: null }));
+  const samples = origin === null ? [] : toSamples({ turns }, origin).samples;
   return samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.tokens.length) }));
 }
 
@@ -174,10 +181,21 @@ export function countSamples(episode: Episode): SampleCounts {
   for (const { path, trained } of trainedBranches(episode.trajectory, dropTurnOf(episode)).branches) {
     const length = path.reduce((sum, turn) => sum + turn.observationTokens.length + turn.sampledTokens.length, 0);
     counts.samples++;
-    counts.trainedTokens += trained.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
+    for (const turn of trained)
+      counts.trainedTokens += turn.sampledTokens.length - (turn.constrained ? countOf(untrainedCounts(turn)) : 0);
     counts.longest = Math.max(counts.longest, length);
   }
   return counts;
+}
+
+/** Masks the tokens of an action that a constraint keeps out of the loss. Returns its ranges in the sequence. */
+function applyConstraint(turn: Turn, lossMask: Uint8Array, start: number): NonNullable<Sample["constrainedRanges"]> {
+  untrainedTokens(turn)?.forEach((reason, place) => reason !== null && (lossMask[place] = 0));
+  return turn.constrained?.ranges.map((range) => ({ start: start + range.start, end: start + range.end })) ?? [];
+}
+
+function countOf(parts: readonly { readonly count: number }[]): number {
+  return parts.reduce((total, { count }) => total + count, 0);
 }
 
 function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] | null {
@@ -193,37 +211,4 @@ function dropReason(episode: Episode): DroppedTokens["reason"] | null {
   if (episode.outcome === "failed") return "episode-failed";
   if (episode.outcome === "aborted") return "episode-aborted";
   return episode.reward === null ? "not-graded" : null;
-}
-
-// Places of a sample's experts: those of its turns in order, for trainers of mixture-of-experts
-// models that replay the sampling server's routing. Bytes are read elsewhere (`store/`).
-
-/**
- * The parts of a sample's experts, in order; `null` if no turn of its branch has any. Throws a
- * plain error when only some turns have experts, and when the number of rows is not that of all
- * tokens but the last.
- */
-export function expertsOf(
-  sample: Pick<Sample, "id" | "branch" | "tokens">,
-  trajectory: Trajectory,
-): readonly RoutedExperts[] | null {
-  const path = branchesOf(trajectory)[sample.branch] ?? [];
-  const parts = path.flatMap(({ routedExperts }) => routedExperts ?? []);
-  if (parts.length === 0) return null;
-  const missing = path.find(({ routedExperts }) => (routedExperts ?? null) === null);
-  if (missing !== undefined) {
-    throw new Error(
-      `Cannot join the routed experts of sample "${sample.id}": turn ${missing.index} has none, others of its branch do.`,
-    );
-  }
-  const { layers, topk } = parts[0]!;
-  const odd = parts.find((part) => part.layers !== layers || part.topk !== topk);
-  const rows = parts.reduce((sum, part) => sum + part.rows, 0);
-  if (odd !== undefined || rows !== sample.tokens.length - 1) {
-    throw new Error(
-      `Cannot join the routed experts of sample "${sample.id}": ${rows} rows of ${layers} by ${topk} for ${sample.tokens.length} tokens` +
-        `${odd === undefined ? "" : `, others of ${odd.layers} by ${odd.topk}`}; all tokens but the last have one.`,
-    );
-  }
-  return parts;
 }

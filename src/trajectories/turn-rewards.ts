@@ -141,12 +141,12 @@ export function turnSpans(
   return path.map(({ index, observationTokens, sampledTokens }) => {
     const start = end + observationTokens.length;
     end = start + sampledTokens.length;
-    // A turn is trained completely or not at all.
+    // One branch trains a turn; a constraint may keep some of its tokens out of the loss.
     return {
       turn: index,
       start,
       end,
-      isTrained: sample.lossMask[start] === 1 && end > start,
+      isTrained: sample.lossMask.subarray(start, end).includes(1),
       reward: rewards[index] ?? null,
     };
   });

@@ -3,7 +3,7 @@
 // `tokens.tsx`. `src/trajectories` decides which tokens are trained.
 
 import type { Sample, Turn } from "../../src/core/index.ts";
-import { branchesOf, turnSpans } from "../../src/trajectories/index.ts";
+import { branchesOf, turnSpans, untrainedTokens } from "../../src/trajectories/index.ts";
 import type {
   BranchOverlay,
   Plain,
@@ -106,26 +106,53 @@ export function layoutOf(
     }
     start += observationTokens.length;
     if (sampledTokens.length > 0) {
-      const isTrained = spans[place]?.isTrained === true;
-      const reason = isTrained ? "sampled, and trained here" : untrainedReason(turn, { samples, trainedIn, branch });
-      const kind = isTrained ? "trained" : "masked";
-      pieces.push({
-        turn,
-        kind,
-        reason,
-        start,
-        tokens: sampledTokens,
-        logprobs,
-        trainer: isTrained ? (overlay?.logprobs.subarray(start, start + sampledTokens.length) ?? null) : null,
-        text: text?.action ?? null,
-        reward: rewards[turn.index] ?? null,
-      });
-      if (isTrained) trained += sampledTokens.length;
-      else masked += sampledTokens.length;
+      const isTrainedHere = spans[place]?.isTrained === true;
+      const lossMask = sample?.lossMask.subarray(start, start + sampledTokens.length) ?? new Uint8Array();
+      const kept = isTrainedHere ? untrainedTokens(turn) : null;
+      for (const { from, to } of runsOf(lossMask, sampledTokens.length)) {
+        const isTrained = lossMask[from] === 1;
+        const keptOut = kept?.[from] ?? null;
+        const untrained =
+          keptOut === null ? untrainedReason(turn, { samples, trainedIn, branch }) : dropReasons[keptOut]!;
+        pieces.push({
+          turn,
+          kind: isTrained ? "trained" : "masked",
+          reason: isTrained ? "sampled, and trained here" : untrained,
+          start: start + from,
+          tokens: sampledTokens.subarray(from, to),
+          logprobs: logprobs?.subarray(from, to) ?? null,
+          trainer: isTrained ? (overlay?.logprobs.subarray(start + from, start + to) ?? null) : null,
+          text: text === null ? null : textBetween(text.action, from, to),
+          reward: from === 0 ? (rewards[turn.index] ?? null) : null,
+        });
+        if (isTrained) trained += to - from;
+        else masked += to - from;
+      }
     }
     start += sampledTokens.length;
   }
   return { branch, turns: path, pieces, tokens: start, trained, masked, sample };
+}
+
+/** Runs of sampled tokens that are all trained or all not: several only in a constrained turn. */
+function runsOf(lossMask: Uint8Array, length: number): readonly { readonly from: number; readonly to: number }[] {
+  const runs: { from: number; to: number }[] = [];
+  for (let from = 0; from < length;) {
+    let to = from + 1;
+    while (to < length && lossMask[to] === lossMask[from]) to++;
+    runs.push({ from, to });
+    from = to;
+  }
+  return runs;
+}
+
+/** Text of the tokens `[from, to)`. */
+function textBetween(whole: TokenText, from: number, to: number): TokenText {
+  if (from === 0 && to === whole.lengths.length) return whole;
+  const lengthOf = (lengths: Uint16Array): number => lengths.reduce((sum, length) => sum + length, 0);
+  const start = lengthOf(whole.lengths.subarray(0, from));
+  const lengths = whole.lengths.subarray(from, to);
+  return { text: whole.text.slice(start, start + lengthOf(lengths)), lengths };
 }
 
 /** The branch in which each turn is trained. */
@@ -145,6 +172,8 @@ const dropReasons: Readonly<Record<string, string>> = {
   "episode-aborted": "the episode was aborted, so its reward is unknown",
   "episode-failed": "the episode failed, so its reward is unknown",
   "not-graded": "the episode has no reward",
+  forced: "a constraint left no other token, so there is nothing to learn",
+  constrained: "a constraint restricted it, and the run keeps such tokens out of the loss",
   filtered: "a filter of the run takes the episode out",
   "too-long": "the row would be too long",
 };

@@ -2,6 +2,7 @@
 // prefix cache; a server that fails repeatedly gets no calls until it is back, and its episodes go
 // to the others or wait. The engine never retries: retries belong to the loop.
 
+import type { ConstraintKind } from "../../core/constraint.ts";
 import type {
   Engine,
   EngineLoad,
@@ -99,6 +100,8 @@ type Options = Required<Omit<GuardedEngineOptions, "onChange">> & {
 
 class Guarded implements GuardedEngine {
   readonly name: string;
+  /** Kinds that every server takes. */
+  readonly constraints: readonly ConstraintKind[];
   readonly #members: readonly Member[];
   readonly #maxWaitMs: number;
   readonly #clock: Clock;
@@ -109,6 +112,8 @@ class Guarded implements GuardedEngine {
   constructor(engines: readonly Guardable[], options: Options) {
     const { onChange, maxWaitMs, ...circuit } = options;
     this.name = engines[0]!.name;
+    const [first, ...others] = engines.map(({ constraints = [] }) => constraints);
+    this.constraints = first!.filter((kind) => others.every((kinds) => kinds.includes(kind)));
     this.#maxWaitMs = maxWaitMs;
     this.#clock = options.clock;
     this.#members = engines.map((engine) => {

@@ -11,6 +11,7 @@ import {
   type SampleRequest,
   type SampleResult,
 } from "../../core/engine.ts";
+import type { ConstraintKind } from "../../core/constraint.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { Finish } from "../../core/turn.ts";
@@ -32,6 +33,8 @@ type Sampled = Timing & {
   readonly weightVersion?: string;
   /** Default `null`: the engine does not report it. */
   readonly cachedTokens?: number | null;
+  /** One allowed mass per token. Default `null`: the engine does not report it. */
+  readonly allowedMass?: ArrayLike<number> | null;
 };
 
 export type ScriptedStep =
@@ -84,6 +87,11 @@ export type ScriptedEngineOptions = {
   readonly tokenizer?: Tokenizer | null;
   /** The version of the weights until a step names another. Default `null`: no version. */
   readonly weightVersion?: string | null;
+  /**
+   * Kinds of constraints that it takes. Its script is then responsible for a text that satisfies
+   * them. Default: none.
+   */
+  readonly constraints?: readonly ConstraintKind[];
   /** Measures delays. Default: the system clock. */
   readonly clock?: Clock;
 };
@@ -130,6 +138,7 @@ const abortedByServer = new Error("The request was aborted.");
 class Scripted implements ScriptedEngine {
   readonly name = "scripted";
   readonly requests: ScriptedRequest[] = [];
+  readonly constraints: readonly ConstraintKind[];
   readonly #options: ScriptedEngineOptions;
   readonly #clock: Clock;
   readonly #live = new Map<AbortController, string>();
@@ -142,12 +151,17 @@ class Scripted implements ScriptedEngine {
   constructor(options: ScriptedEngineOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.constraints = options.constraints ?? [];
     this.#version = options.weightVersion ?? null;
   }
 
   async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const cancelled = failure("cancelled", "the caller cancelled it");
     if (signal?.aborted === true) throw cancelled;
+    const { constraint = null } = request;
+    if (constraint !== null && !this.constraints.includes(constraint.text.type)) {
+      throw failure("bad-request", `it takes no constraint of kind "${constraint.text.type}"`);
+    }
     const dispatchVersion = this.#version;
     const live = new AbortController();
     const onCancel = (): void => live.abort(cancelled);
@@ -252,7 +266,7 @@ class Scripted implements ScriptedEngine {
     const stop = stopStrings === null || step.type === "abort" ? null : firstStop(scripted, stopStrings);
     const said = stop === null ? scripted : scripted.subarray(0, stop.count);
     const tokens = this.#tokensOf(said, request);
-    const { logprobs: given, cachedTokens = null } = step;
+    const { logprobs: given, cachedTokens = null, allowedMass = null } = step;
     return {
       sampledTokens: tokens,
       // The values are exact in 32 bits and differ between positions, so that a shift is visible.
@@ -263,6 +277,7 @@ class Scripted implements ScriptedEngine {
       finish: finishOf(step, { said, stopString: stop?.matched ?? null }, request),
       weightSpans: [{ tokenCount: tokens.length, dispatch, reply: this.#version }],
       usage: { promptTokens: request.prompt.length, completionTokens: tokens.length, cachedTokens },
+      ...(allowedMass === null ? {} : { allowedMass: Float32Array.from(allowedMass).slice(0, tokens.length) }),
     };
   }
 

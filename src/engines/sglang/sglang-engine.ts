@@ -14,12 +14,15 @@ import {
   type CallOptions,
   engineFailure,
   type FailureContext,
+  grammarConstraints,
   GrowingBodies,
   ignoresStopTokens,
   isGivenUp,
+  type NativeConstraint,
   type ServerDialect,
   type ServerEngineOptions,
   type ServerFacts,
+  withNativeConstraint,
   writeBody,
 } from "../../http/index.ts";
 import { GenerateFold, type ParsedReply, parseReply, readGenerateReply, readRoutedExperts } from "./generate-reply.ts";
@@ -111,6 +114,7 @@ export function createSglangEngine(options: SglangEngineOptions = {}): SglangEng
 
 class Sglang extends SglangControl implements SglangEngine {
   readonly name = "sglang";
+  readonly constraints = grammarConstraints;
   readonly #streams: boolean;
   readonly #bodies = createGenerateBodies();
   #hasOneServer = true;
@@ -125,7 +129,11 @@ class Sglang extends SglangControl implements SglangEngine {
     this.#streams = options.stream ?? false;
   }
 
-  async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
+    if ((request.constraint ?? null) !== null) {
+      return this.sample(withNativeConstraint(request, sglangGrammar), options);
+    }
+    const { signal, onTokens } = options;
     const context = this.server.context("sample from", "/generate");
     const streams = this.#streams || onTokens !== undefined;
     const fields = toGenerateFields(request, streams);
@@ -306,6 +314,11 @@ export function toSglangSampling({
     ...(sampling.seed === null ? {} : { sampling_seed: sampling.seed }),
     ...sampling.extra,
   };
+}
+
+/** Parameter of a grammar. A schema is sent as text, because the server refuses an object. */
+function sglangGrammar({ type, text }: NativeConstraint): Readonly<Record<string, unknown>> {
+  return { [{ json: "json_schema", regex: "regex", ebnf: "ebnf", "structural-tag": "structural_tag" }[type]]: text };
 }
 
 export function toGenerateFields(request: SampleRequest, stream: boolean): GenerateFields {

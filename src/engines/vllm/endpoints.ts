@@ -2,7 +2,13 @@
 // endpoint is omitted on purpose, because the server renders its prompt.
 
 import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
-import { type EngineServer, GrowingBodies, type HttpCallOptions, isMissing } from "../../http/index.ts";
+import {
+  type EngineServer,
+  GrowingBodies,
+  type HttpCallOptions,
+  isMissing,
+  type NativeConstraint,
+} from "../../http/index.ts";
 
 /**
  * "generate": `/inference/v1/generate`, ids in and ids out (servers since about 0.11.1).
@@ -75,6 +81,22 @@ export function toVllmSampling({
   };
 }
 
+/** Parameter of a grammar. */
+export function vllmGrammar({ type, text }: NativeConstraint): BodyFields {
+  switch (type) {
+    case "json":
+      return { structured_outputs: { json: JSON.parse(text) as unknown } };
+    case "regex":
+      return { structured_outputs: { regex: text } };
+    case "ebnf":
+      return { structured_outputs: { grammar: text } };
+    case "structural-tag":
+      return { structured_outputs: { structural_tag: text } };
+    default:
+      return type satisfies never;
+  }
+}
+
 function shared(request: SampleRequest, { model, stream }: BodyOptions): BodyFields {
   return {
     request_id: request.requestId,
@@ -124,7 +146,10 @@ export type VllmWarning = {
   readonly message: string;
 };
 
-/** Names in `sampling.extra` that change the sampled distribution, with the values that do not. */
+/**
+ * Names in `sampling.extra` that change the sampled distribution, with the values that do not.
+ * Grammars are not among them: the server applies them before it takes raw logprobs (0.32).
+ */
 const neutral: Readonly<Record<string, unknown>> = {
   temperature: 1,
   top_p: 1,
@@ -137,7 +162,6 @@ const neutral: Readonly<Record<string, unknown>> = {
   logit_bias: null,
   bad_words: null,
   allowed_token_ids: null,
-  structured_outputs: null,
 };
 
 /**

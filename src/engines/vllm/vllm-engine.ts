@@ -16,6 +16,7 @@ import {
   codeOf,
   engineFailure,
   type FailureContext,
+  grammarConstraints,
   type GrowingBodies,
   ignoresStopTokens,
   isGivenUp,
@@ -24,6 +25,7 @@ import {
   type ServerDialect,
   type ServerEngineOptions,
   type ServerFacts,
+  withNativeConstraint,
   writeBody,
 } from "../../http/index.ts";
 import { subscribeToAbort } from "../../lib/deadline.ts";
@@ -37,6 +39,7 @@ import {
   isDisabled,
   maxTokensOf,
   rawLogprobsWarning,
+  vllmGrammar,
   type VllmWarning,
 } from "./endpoints.ts";
 import { ChoiceFold, type ExpectedReply, readReply } from "./read-reply.ts";
@@ -170,6 +173,7 @@ type Expected = ExpectedReply & { readonly knownBefore: number };
 
 class Vllm extends VllmControl implements VllmEngine {
   readonly name = "vllm";
+  readonly constraints = grammarConstraints;
   readonly #model: string | null;
   readonly #routingHeader: string | null;
   readonly #streams: boolean;
@@ -194,7 +198,11 @@ class Vllm extends VllmControl implements VllmEngine {
     return this.#writer?.endpoint.name ?? null;
   }
 
-  async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
+    if ((request.constraint ?? null) !== null) {
+      return this.sample(withNativeConstraint(request, vllmGrammar), options);
+    }
+    const { signal, onTokens } = options;
     const context = this.server.context("sample from", this.#writer?.endpoint.path ?? "");
     if (request.prompt.length === 0) {
       throw engineFailure(context, { code: "bad-request", retryable: false, state: "the prompt is empty" });

@@ -27,6 +27,7 @@ import {
   stopSchema,
   unknownTool,
 } from "./fields.ts";
+import { constraintIn } from "./constraints.ts";
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 import { anyNames } from "../../lib/any-names.ts";
 
@@ -90,6 +91,7 @@ export const chatDialect: Dialect = {
         others.flatMap(({ custom }) => custom?.name ?? []),
       ),
       mayCall: choice.mayCall,
+      constraint: constraintIn("chat", raw, choice),
       maxCalls: body.parallel_tool_calls === false ? 1 : null,
       maxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
       stop: body.stop,
@@ -238,6 +240,7 @@ export const completionsDialect: Dialect = {
     return requestOf(body, {
       ...checked,
       promptTokens: Uint32Array.from(prompt as readonly number[]),
+      constraint: constraintIn("completions", raw, null),
       messages: [],
       maxTokens: body.max_tokens ?? null,
       stop: body.stop,

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { DialectName } from "../request.ts";
-import { openWorld, post, tokenizer } from "../gateway-world.test-helper.ts";
+import { allConstraints, openWorld, post, tokenizer } from "../gateway-world.test-helper.ts";
 import { type FieldRule, fieldTables } from "./field-table.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -24,6 +24,17 @@ const requests: Readonly<Record<DialectName, { readonly path: string; readonly b
   messages: { path: "/v1/messages", body: { model: "m", max_tokens: 50, messages: question } },
 };
 
+const serverForms: Json = {
+  guided_json: schema,
+  guided_regex: "a+",
+  guided_choice: ["a", "b"],
+  guided_grammar: 'root ::= "a"',
+  structured_outputs: { json: schema },
+  json_schema: JSON.stringify(schema),
+  regex: "a+",
+  ebnf: 'root ::= "a"',
+};
+
 /** An example request for every row with status "done"; other rows need none. */
 const examples: Readonly<Record<DialectName, Json>> = {
   chat: {
@@ -37,6 +48,8 @@ const examples: Readonly<Record<DialectName, Json>> = {
     stop: ["x"],
     stream: true,
     "stream_options.include_usage": true,
+    response_format: { type: "json_schema", json_schema: { name: "a", schema } },
+    ...serverForms,
   },
   completions: {
     prompt: [...tokenizer.encode("b")],
@@ -47,6 +60,8 @@ const examples: Readonly<Record<DialectName, Json>> = {
     "stream_options.include_usage": true,
     logprobs: 1,
     return_token_ids: true,
+    response_format: { type: "json_object" },
+    ...serverForms,
   },
   responses: {
     input: [{ role: "user", content: "a" }],
@@ -61,6 +76,7 @@ const examples: Readonly<Record<DialectName, Json>> = {
     stream: true,
     "reasoning.summary": "auto",
     "reasoning.generate_summary": "auto",
+    "text.format": { type: "json_schema", name: "a", schema },
   },
   messages: {
     messages: question,
@@ -72,6 +88,8 @@ const examples: Readonly<Record<DialectName, Json>> = {
     tools: [{ name: "f", input_schema: schema }],
     tool_choice: { type: "none" },
     "tool_choice.disable_parallel_tool_use": true,
+    "output_config.format": { type: "json_schema", schema },
+    output_format: { type: "json_schema", schema },
   },
 };
 
@@ -122,7 +140,7 @@ describe("the table", () => {
 
 describe.each(Object.keys(requests) as DialectName[])("a request of %s", (dialect) => {
   test("with any field is done, refused or counted as its row says", async () => {
-    const world = await openWorld(() => "fine");
+    const world = await openWorld(() => "fine", { constraints: allConstraints });
     const { path, body } = requests[dialect];
     const counted = async (key: string): Promise<Json> => {
       const { json } = await post(world.gateway, `/v1/sessions/${key}`, null, { key: null, method: "GET" });

@@ -3,8 +3,7 @@
 // with the types of the client libraries (`client-fields.json`), and docs/gateway.md shows it. A
 // field without a row is counted, so that new fields of clients are noticed.
 //
-// Refused are fields whose effect a program would rely on and not get: another format of the
-// answer, several answers, a conversation or tools that the provider stores. Counted are fields
+// Refused are fields whose effect a program would rely on and not get: several answers, a conversation or tools that the provider stores. Counted are fields
 // that do not change the answer, or that belong to the session.
 
 import type { SamplingParams } from "../../core/index.ts";
@@ -78,11 +77,15 @@ function sampledByExtra(name: string): FieldRule {
   return { status: "counted", note: null, neutral: [], sampling: { type: "extra", name }, template: null };
 }
 
-const guided = (neutral: readonly unknown[] = []): FieldRule =>
-  refused("guided output needs an engine with a grammar", "omit it, and check the answer", neutral);
+/** A constraint on the answer; `constraints.ts` reads its value. */
+const guided = (note = ""): FieldRule => done(`${note === "" ? "" : `${note}; `}needs an engine with grammars`);
 
 const oneAnswer = (neutral: readonly unknown[]): FieldRule =>
   refused("one answer is sampled per call", "send the request as often as answers are needed", neutral);
+
+const toolChoice = done(
+  '"auto", "none", "required", a function by name, and allowed tools, which alone are shown; a forced call needs an engine with grammars',
+);
 
 /** Names of OpenAI's parameters, and those of servers that speak its dialects. */
 const openAiSampling: FieldTable = {
@@ -121,10 +124,10 @@ const serverFields: FieldTable = {
   json_schema: guided(),
   regex: guided(),
   ebnf: guided(),
-  structural_tag: guided(),
-  bad_words: refused("the policy samples from all its tokens", "omit it"),
-  allowed_token_ids: refused("the policy samples from all its tokens", "omit it"),
-  logits_processors: refused("the policy samples from all its tokens", "omit it"),
+  structural_tag: refused("calls are written in the format of the model", "send tool_choice, or response_format"),
+  bad_words: refused("the policy samples from all its tokens", "remove it"),
+  allowed_token_ids: refused("the policy samples from all its tokens", "remove it"),
+  logits_processors: refused("the policy samples from all its tokens", "remove it"),
   stop_token_ids: refused("an answer ends where the model's own does, or at a string", "use stop"),
   stop_regex: refused("an answer ends where the model's own does, or at a string", "use stop"),
   include_stop_str_in_output: refused("answers never contain the stop string", "omit it", [false]),
@@ -143,10 +146,8 @@ const chat: FieldTable = {
   messages: done("text; a last message of the assistant is refused"),
   model: done("echoed in the answer"),
   tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
-  tool_choice: done(
-    '"auto", "none", and allowed tools with mode "auto" (only these are shown); a forced call is refused',
-  ),
-  parallel_tool_calls: done("false: the answer holds only the first call"),
+  tool_choice: toolChoice,
+  parallel_tool_calls: done("false: the answer holds the first call alone"),
   max_tokens: done("a cap below the session's"),
   max_completion_tokens: done("a cap below the session's"),
   stop: done("cut from the answer; the record has what was sampled"),
@@ -157,11 +158,11 @@ const chat: FieldTable = {
   best_of: oneAnswer([1]),
   logprobs: refused("answers have no logprobs", "read those of the session's record, or of /v1/completions", [false]),
   top_logprobs: refused("answers have no logprobs", "read those of the session's record, or of /v1/completions", [0]),
-  response_format: guided([{ type: "text" }]),
-  functions: refused("it is the predecessor of tools", "send tools"),
-  function_call: refused("it is the predecessor of tools", "send tool_choice", ["auto", "none"]),
-  modalities: refused("a text model answers with text", "omit it", [["text"]]),
-  audio: refused("a text model answers with text", "omit it"),
+  response_format: guided("text, any object, or a JSON schema"),
+  functions: refused("it is the form before tools", "send tools"),
+  function_call: refused("it is the form before tools", "send tool_choice", ["auto", "none"]),
+  modalities: refused("a model of text answers with text", "leave it out", [["text"]]),
+  audio: refused("a model of text answers with text", "leave it out"),
   web_search_options: refused("no provider searches here", "send a tool that searches"),
   documents: refused("the chat template is shown messages and tools", "put them into a message"),
   chat_template: refused("the run has its own chat template", "omit it"),
@@ -189,9 +190,9 @@ const completions: FieldTable = {
   logprobs: done("those of the sampled tokens, requested or not"),
   n: oneAnswer([1]),
   best_of: oneAnswer([1]),
-  echo: refused("an answer holds what was sampled", "omit it", [false]),
-  suffix: refused("the policy continues a prompt", "omit it", [""]),
-  response_format: guided([{ type: "text" }]),
+  echo: refused("an answer holds what was sampled", "leave it out", [false]),
+  suffix: refused("the policy continues a prompt", "leave it out", [""]),
+  response_format: guided("text, any object, or a JSON schema"),
   user: counted(),
   ...openAiSampling,
   ...serverFields,
@@ -205,10 +206,8 @@ const responses: FieldTable = {
   previous_response_id: done("of this session, if it was stored"),
   store: done("false: the response cannot be continued by its id"),
   tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
-  tool_choice: done(
-    '"auto", "none", and allowed tools with mode "auto" (only these are shown); a forced call is refused',
-  ),
-  parallel_tool_calls: done("false: the answer holds only the first call"),
+  tool_choice: toolChoice,
+  parallel_tool_calls: done("false: the answer holds the first call alone"),
   max_output_tokens: done("a cap below the session's"),
   stream: done(),
   "reasoning.summary": done("reasoning is shown whole"),
@@ -216,7 +215,7 @@ const responses: FieldTable = {
   "reasoning.effort": counted("the run sets how the model thinks"),
   "reasoning.context": counted(),
   "reasoning.mode": counted(),
-  "text.format": guided([{ type: "text" }]),
+  "text.format": guided("text, any object, or a JSON schema"),
   "text.verbosity": counted(),
   top_logprobs: refused("answers have no logprobs", "read those of the session's record", [0]),
   background: refused("responses are not kept until they are fetched", "omit it", [false]),
@@ -242,14 +241,14 @@ const messages: FieldTable = {
   stop_sequences: done("cut from the answer; the record has what was sampled"),
   stream: done(),
   tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
-  tool_choice: done('"auto" and "none"; a forced call is refused'),
-  "tool_choice.disable_parallel_tool_use": done("true: the answer holds only the first call"),
-  "output_config.format": guided(),
-  output_format: guided(),
-  mcp_servers: refused("no MCP server is called from here", "connect to it, and send its tools"),
-  compaction: refused("the policy answers, and summarizes where a message says so", "request a summary in a message"),
-  thread: refused("no conversation is stored here", "send all its messages"),
-  "output_config.effort": counted("the run sets how the model thinks"),
+  tool_choice: done('"auto", "none", "any", or a tool by name; a forced call needs an engine with grammars'),
+  "tool_choice.disable_parallel_tool_use": done("true: the answer holds the first call alone"),
+  "output_config.format": guided("a JSON schema"),
+  output_format: guided("a JSON schema"),
+  mcp_servers: refused("no server of tools is called from here", "connect to it, and send its tools"),
+  compaction: refused("the policy answers, and summarizes where a message says so", "ask for a summary in a message"),
+  thread: refused("no conversation is held here", "send all its messages"),
+  "output_config.effort": counted("the run says how the model thinks"),
   "output_config.task_budget": counted(),
   thinking: counted("the run sets how the model thinks"),
   context_management: counted("a conversation that is too long is refused"),

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
 import { mapInSteps, type Steps } from "../../lib/steps.ts";
-import { type Dialect, GatewayError, type GatewayRequest } from "../request.ts";
+import { type ClientConstraint, type Dialect, GatewayError, type GatewayRequest } from "../request.ts";
 import { type CheckedFields, readBody, unsupported } from "./request-fields.ts";
 
 /**
@@ -89,6 +89,7 @@ export function requestOf(
     isStreamed: body.stream ?? false,
     model: body.model ?? "",
     maxCalls: null,
+    constraint: null,
     ignoredTools: 0,
     includesUsage: true,
     response: null,
@@ -153,40 +154,61 @@ export type ToolChoice = {
   readonly mayCall: boolean;
   /** Names of the tools that the model sees; `null` for all. */
   readonly allowed: ReadonlySet<string> | null;
+  /** Same as in `ClientConstraint`. The model sees the other tools too. */
+  readonly mustCall: ClientConstraint["mustCall"];
 };
 
 /**
- * Reads a tool choice in the format of OpenAI's dialects or of Anthropic's. Throws if the choice
- * forces a call.
+ * Reads a tool choice in the format of OpenAI's dialects or of Anthropic's. Throws a `GatewayError`
+ * for a choice of a tool that is not a function.
  */
 export function readToolChoice(choice: unknown): ToolChoice {
   const fields = typeof choice === "object" && choice !== null ? (choice as Readonly<Record<string, unknown>>) : null;
   const type = fields?.["type"] ?? choice;
-  if (type === undefined || type === null || type === "auto") return { mayCall: true, allowed: null };
-  if (type === "none") return { mayCall: false, allowed: null };
+  if (type === undefined || type === null || type === "auto") return { mayCall: true, allowed: null, mustCall: null };
+  if (type === "none") return { mayCall: false, allowed: null, mustCall: null };
+  if (type === "required" || type === "any") return { mayCall: true, allowed: null, mustCall: "any" };
+  if (type === "function" || type === "tool") {
+    // Chat nests the name one level deeper than the others.
+    const { name, function: inner } = readBody(namedSchema, fields, ["tool_choice"]);
+    const named = inner?.name ?? name;
+    if (named !== undefined) return { mayCall: true, allowed: null, mustCall: [named] };
+  }
   // Chat nests the list one level deeper than Responses.
   const list = type === "allowed_tools" ? readBody(allowedSchema, fields?.["allowed_tools"] ?? fields) : null;
-  if (list !== null && (list.mode ?? "auto") === "auto") {
+  if (list !== null) {
     const names = list.tools.flatMap((tool) => tool.function?.name ?? tool.name ?? []);
-    return { mayCall: true, allowed: new Set(names) };
+    return { mayCall: true, allowed: new Set(names), mustCall: list.mode === "required" ? "any" : null };
   }
-  const message = "a forced tool_choice is refused: it needs an engine with a grammar; leave the choice to the model";
+  const message = "tool_choice is neither a mode nor a function; send auto, none, required or the name of a function";
   throw unsupported(message, "tool_choice");
 }
 
+const namedSchema = z.object({
+  name: optional(z.string()),
+  function: optional(z.object({ name: optional(z.string()) })),
+});
 const allowedSchema = z.object({
-  mode: optional(z.string()),
-  tools: z.array(
-    z.object({ name: optional(z.string()), function: optional(z.object({ name: optional(z.string()) })) }),
-  ),
+  mode: optional(z.enum(["auto", "required"])),
+  tools: z.array(namedSchema),
 });
 
 /** The tools that the model sees. Throws if a choice names a tool that does not exist. */
 export function chosenTools(
   tools: readonly Tool[],
-  { allowed }: ToolChoice,
+  { allowed, mustCall }: ToolChoice,
   others: readonly string[],
 ): readonly Tool[] {
+  const named = mustCall === null || mustCall === "any" ? [] : mustCall;
+  const absent = named.find((name) => !tools.some((tool) => tool.name === name));
+  if (absent !== undefined || (mustCall === "any" && tools.length === 0)) {
+    const what =
+      absent === undefined
+        ? "a call, but there are no functions"
+        : `the tool "${absent}", which is not among its functions`;
+    const message = `Cannot read the request: tool_choice requires ${what}; send it, or leave the choice out.`;
+    throw new GatewayError("invalid-request", message, { param: "tool_choice" });
+  }
   if (allowed === null) return tools;
   const known = new Set([...tools.map(({ name }) => name), ...others]);
   const missing = [...allowed].find((name) => !known.has(name));

@@ -29,6 +29,7 @@ import {
   stopSchema,
   unknownTool,
 } from "./fields.ts";
+import { constraintIn } from "./constraints.ts";
 import { checkFields, readBody } from "./request-fields.ts";
 
 const blockSchema = partSchema.extend({
@@ -81,6 +82,7 @@ export const messagesDialect: Dialect = {
       messages: [...readSystem(body.system), ...readMessages(body.messages)],
       tools: chosenTools(functions, choice, []),
       mayCall: choice.mayCall,
+      constraint: constraintIn("messages", raw, choice),
       maxCalls: isSingle(body.tool_choice) ? 1 : null,
       maxTokens: body.max_tokens ?? null,
       stop: body.stop_sequences,

@@ -31,6 +31,7 @@ import {
   sse,
   unknownTool,
 } from "./fields.ts";
+import { constraintIn } from "./constraints.ts";
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
 const itemSchema = z.object({
@@ -91,6 +92,7 @@ export const responsesDialect: Dialect = {
         others.flatMap(({ name }) => name ?? []),
       ),
       mayCall: choice.mayCall,
+      constraint: constraintIn("responses", raw, choice),
       maxCalls: body.parallel_tool_calls === false ? 1 : null,
       maxTokens: body.max_output_tokens ?? null,
       ignoredTools: others.length,

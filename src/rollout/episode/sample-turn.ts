@@ -38,6 +38,8 @@ export type TurnRequest = {
    * call that has streamed is never retried. `null`: tokens are only needed at the end.
    */
   readonly onTokens: SampleOptions["onTokens"] | null;
+  /** Constraint as in the engine's request; a turn that the server aborts is then sampled again. @default null */
+  readonly constraint?: SampleRequest["constraint"];
   /** Takes the experts that the calls report. @default null */
   readonly experts?: ExpertRows | null;
 };
@@ -71,6 +73,7 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
   const parts: SampleResult[] = [];
   const calls = turnCalls(engine, request, context);
   const { experts = null } = request;
+  const isConstrained = (request.constraint ?? null) !== null;
   let { prompt } = request;
   for (let aborts = request.discarded; ; aborts++) {
     try {
@@ -108,7 +111,8 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
       return { result: joinParts(parts), next: { type: "end", ending: stop("engine_abort") } };
     }
     if (sampled === 0) continue;
-    if (onAbort === "restart") return { result: joinParts(parts), next: { type: "again" } };
+    // A grammar would begin again in the middle of its text.
+    if (onAbort === "restart" || isConstrained) return { result: joinParts(parts), next: { type: "again" } };
     // A fork, because the tokens so far belong to the record only once the turn is whole.
     if (prompt === request.prompt) {
       const fork = prompt.fork(prompt.length);
@@ -185,6 +189,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       routingKey: shortKey(episodeId),
       ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
       ...(stopStrings === null ? {} : { stopStrings }),
+      ...(request.constraint === undefined ? {} : { constraint: request.constraint }),
     };
     try {
       const result = await deadlines.run((signal) => engine.sample(call, { ...streaming, signal }), timeoutMs);
