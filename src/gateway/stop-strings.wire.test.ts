@@ -48,7 +48,7 @@ test.each(Object.keys(servers).flatMap((name) => [false, true].map((stream) => (
     world.engine.sample = async (request, options) => {
       const prompt = request.prompt.view().slice();
       const result = await engine.sample(request, options);
-      world.sampled.push({ prompt, tokens: result.sampledTokens, seed: null });
+      world.sampled.push({ prompt, tokens: result.sampledTokens, seed: null, constraint: null });
       return result;
     };
     const fields = { stop_sequences: ["\nObservation:"] };
