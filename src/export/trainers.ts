@@ -26,6 +26,7 @@ import {
   type ExportOrigin,
   templateFacts,
   labelsOf,
+  sampleDigests,
   sampleFacts,
   type SampleFacts,
   splitResponse,
@@ -116,6 +117,7 @@ function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = 
      * rewards.
      */
     turn_rewards: turnRewardFacts(sample, episode),
+    turn_digests: sampleDigests(sample, episode.trajectory),
   };
 }
 

@@ -348,7 +348,7 @@ export class Session {
     const attempts: Attempt[] = [];
     const start = clock.now();
     for (let discarded = 0; ; discarded++) {
-      const { result, next } = await sampleTurn(
+      const { result, requestIds, next } = await sampleTurn(
         this.#parts.engine,
         {
           // Calls correspond to turns of the built-in loop, and have the same seeds.
@@ -370,7 +370,7 @@ export class Session {
       const finish = next.type === "read" ? shownFinish(result, renderer, stop) : result.finish;
       const facts = next.type === "read" ? this.#record.factsOf(prompt) : prompt.facts;
       const turn = makeTurn(
-        { ...result, finish },
+        { ...result, requestIds, finish },
         {
           index: this.#record.turns.length,
           parent: prompt.parent,

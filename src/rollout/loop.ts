@@ -34,7 +34,7 @@ export type { RoutedExpertsSink } from "./episode/expert-rows.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
 export { sampleTurn, shortKey as routingKeyOf } from "./episode/sample-turn.ts";
 export { episodeSamples } from "../trajectories/index.ts";
-export { episodeUsage, type EpisodeUsage } from "./episode/episode-usage.ts";
+export { episodeUsage, type EpisodeUsage } from "./episode/episode-events.ts";
 export { type ChatEpisodeParts, runChatEpisode, runEpisode } from "./episode/run-episode.ts";
 export { type AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 export {

@@ -9,6 +9,8 @@ export {
   dumpSample,
   expertsOf,
   toSamples,
+  type SampledEpisode,
+  uncheckedSamples,
   untrainedSamples,
   type SampleOrigin,
   type ToSamplesOptions,

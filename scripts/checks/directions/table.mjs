@@ -147,7 +147,8 @@ export const modules = {
   store: {
     imports: ["core", "lib", "system", "python-semantics", "trajectories", "programs"],
     // A starting run loads nothing that reads runs.
-    entries: ["run-store.ts", "writing.ts"],
+    // `recorded-episode.ts` is read by the check of rows only.
+    entries: ["run-store.ts", "writing.ts", "recorded-episode.ts"],
   },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
@@ -168,9 +169,9 @@ export const modules = {
   foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },
   export: {
     imports: ["core", "store", "trajectories"],
-    packages: { "hyparquet-writer": "export/files.ts" },
-    // The rows that a rollout writes beside its groups.
-    entries: ["trainers.ts"],
+    packages: { "hyparquet-writer": "export/files.ts", hyparquet: "export/read-rows.ts" },
+    // The rows that a rollout writes beside its groups; the check of rows, which a rollout does not load.
+    entries: ["trainers.ts", "check-rows.ts", "read-rows.ts", "row-kinds.ts"],
   },
 
   // Node's own server and no framework: only the socket reports whether an answer was delivered.

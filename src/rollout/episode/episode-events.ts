@@ -2,13 +2,13 @@
 // recorded are replayed first, by the same steps: values from outside are taken as recorded,
 // computed ones must be equal. So the loop knows nothing of resuming.
 
-import type { EpisodeEvent } from "../../core/episode.ts";
+import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import { attribute, type AttributedError, type Boundary } from "../../core/failure.ts";
+import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
 import { isSameValue } from "../../python-semantics/json/value.ts";
 import type { ActionSource, RequestedAction } from "./actions.ts";
 import { type Ending, isEnding } from "./ending.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
-import { episodeUsage } from "./episode-usage.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
 import type { StepDeadlines } from "./step-deadlines.ts";
 
@@ -117,4 +117,26 @@ export class EpisodeEvents {
   diverged(boundary: Boundary, difference: string): AttributedError {
     return this.#recorded.diverged(boundary, difference);
   }
+}
+
+/** Usage of the models behind APIs in an episode, by role. */
+export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage; readonly judge: ModelUsage };
+
+/**
+ * Sums every call of an episode, retries and checks included. Zero for an agent with an engine, or
+ * a user without a model.
+ */
+export function episodeUsage({ events }: Pick<Episode, "events">): EpisodeUsage {
+  let [agent, user, judge] = [freeUsage, freeUsage, freeUsage];
+  for (const event of events) {
+    if (event.type === "agent-reply") agent = addUsage(agent, event.usage);
+    if (event.type === "user-line") user = addUsage(user, event.line.usage);
+    if (event.type === "restart") {
+      agent = addUsage(agent, event.usage.agent);
+      user = addUsage(user, event.usage.user);
+      judge = addUsage(judge, event.usage.judge);
+    }
+    if (event.type === "judgement") judge = addUsage(judge, event.judgement.usage);
+  }
+  return { agent, user, judge };
 }
