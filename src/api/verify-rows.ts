@@ -91,7 +91,7 @@ class VerifiedRun {
     this.#folder = folder;
     this.name = basename(folder);
     this.#reader = openRunFolder(folder);
-    this.#files = new EpisodeFiles(folder);
+    this.#files = new EpisodeFiles(folder, { readsAhead: true });
   }
 
   async open(): Promise<this> {

@@ -10,7 +10,7 @@ import type { Episode } from "../core/index.ts";
 import { createRandom } from "../lib/random.ts";
 import { episodeLine } from "../store/index.ts";
 import { readRecordedEpisode } from "../store/recorded-episode.ts";
-import { turnDigests } from "../store/turn-digests.ts";
+import { turnDigests } from "../store/writing.ts";
 import { expectedOf, type ExpectedEpisode, type RowFault } from "./check-rows.ts";
 import { episodeSamples } from "../trajectories/index.ts";
 import { type AnyRow, exportFormats, exportGroup, type GroupToExport, rowLine } from "./index.ts";

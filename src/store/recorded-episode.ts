@@ -1,6 +1,7 @@
 // An episode's line, read for its tokens only: a check of rows reads many lines of a run, and the
 // lossless reader of `records.ts` builds a tree of everything that they hold.
 
+import { endianness } from "node:os";
 import { ConfigurationError, type Episode, type EpisodeEvent, messageOf, type Turn } from "../core/index.ts";
 import type { SampledEpisode } from "../trajectories/index.ts";
 import { type DigestedTurn, turnDigests } from "./turn-digests.ts";
@@ -65,7 +66,7 @@ function turnOf(value: unknown, place: number): Turn {
     parent,
     observationTokens: ids(turn["observationTokens"]),
     sampledTokens: ids(turn["sampledTokens"]),
-    logprobs: turn["logprobs"] === null ? null : new Float32Array(unpack(turn["logprobs"], "<f4")),
+    logprobs: turn["logprobs"] === null ? null : floats(turn["logprobs"]),
     weightSpans: list(turn["weightSpans"]).map((span) => {
       const { tokenCount, dispatch, reply } = object(span);
       return { tokenCount: number(tokenCount), dispatch: stringOrNull(dispatch), reply: stringOrNull(reply) };
@@ -87,17 +88,25 @@ function turnOf(value: unknown, place: number): Turn {
 }
 
 function ids(value: unknown): Uint32Array {
-  return new Uint32Array(unpack(value, "<u4"));
+  const bytes = unpack(value, "<u4");
+  return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
 }
 
-function unpack(value: unknown, dtype: string): ArrayBuffer {
+function floats(value: unknown): Float32Array {
+  const bytes = unpack(value, "<f4");
+  return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+}
+
+/** Bytes with memory of their own, in the byte order of this machine. */
+function unpack(value: unknown, dtype: string): Buffer {
   const { dtype: found, base64 } = object(value);
   if (found !== dtype) throw new Error(`an array is not packed as ${dtype}`);
-  const bytes = Buffer.from(string(base64), "base64");
-  if (bytes.length % 4 !== 0) throw new Error("a packed array is cut off");
-  const buffer = new ArrayBuffer(bytes.length);
-  new Uint8Array(buffer).set(bytes);
-  return buffer;
+  const packed = string(base64);
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(packed, "base64"));
+  if (bytes.write(packed, "base64") !== bytes.length || bytes.length % 4 !== 0) {
+    throw new Error("a packed array is not base64 of whole numbers");
+  }
+  return endianness() === "LE" ? bytes : bytes.swap32();
 }
 
 function object(value: unknown): Fields {
