@@ -224,7 +224,7 @@ export const modules = {
   // Servers of curves are called over the one pool.
   telemetry: {
     imports: ["core", "system", "http"],
-    packages: { "prom-client": "telemetry", "@opentelemetry/api": "telemetry/traces.ts" },
+    packages: { "prom-client": "telemetry/", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
   // The local page over runs: its server, and code that server and page share.
