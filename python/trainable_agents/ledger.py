@@ -8,8 +8,8 @@ of them. Nothing is asked of the run: `trainable-agents verify-rows` compares ro
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import struct
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,13 +94,9 @@ def _check(
                 f"{_name(facts)}, turn {turn}, token {trained}: it is in the loss, and the policy did not sample it; discard the row."
             )
         previous = entry["previous"] if "previous" in entry else before
-        spans = entry["weights"]
-        head: list[str | int | None] = [facts.get("episode_id"), turn, 0 if parent is None else parent + 1]
-        head += [len(entry["request_ids"]), *entry["request_ids"], len(spans)]
-        head += [value for span in spans for value in span]
-        head += [start - shown, end - start, 0 if logprobs is None else 1]
-        hashed = hashlib.sha256(bytes(32) if previous is None else bytes.fromhex(previous))
-        hashed.update(b"".join(map(_field, head)))
+        counts = [start - shown, end - start, 0 if logprobs is None else end - start]
+        head = [previous, facts.get("episode_id"), turn, parent, entry["request_ids"], entry["weights"], counts]
+        hashed = hashlib.sha256(_json(head))
         hashed.update(_ids(tokens[shown:end], facts, turn))
         if logprobs is not None:
             hashed.update(_little("f", logprobs[start:end]))
@@ -118,14 +114,10 @@ def _name(facts: Mapping[str, Any]) -> str:
     return f"Cannot train on a row of episode {facts.get('episode_id')}, branch {facts.get('branch')}"
 
 
-def _field(value: str | int | None) -> bytes:
-    if value is None:
-        return b"\xff\xff\xff\xff"
-    if isinstance(value, int):
-        return struct.pack("<I", value)
-    # A half of a character, which UTF-8 cannot hold.
-    text = re.sub("[\ud800-\udfff]", "\ufffd", value).encode()
-    return struct.pack("<I", len(text)) + text
+def _json(value: Any) -> bytes:
+    """The text that JavaScript writes, and a line feed. It escapes halves of characters, which UTF-8 cannot hold."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text).encode() + b"\n"
 
 
 def _ids(ids: Sequence[int], facts: Mapping[str, Any], turn: int) -> bytes:

@@ -27,7 +27,7 @@ beforeAll(async () => {
   for (const format of withTokens) {
     await cli.run("export", "runs/one", "--format", format, "--output", `one.${format}.parquet`);
   }
-}, 120_000);
+}, 300_000);
 
 const withTokens = ["slime", "verl", "tinker", "trl", "sft-tokens", "atropos", "verifiers"] as const;
 const ofText = ["sft", "preferences", "atif"] as const;

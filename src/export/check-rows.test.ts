@@ -112,34 +112,21 @@ describe("rows of random episodes", () => {
 });
 
 describe("turnDigests()", () => {
-  const text = (value: string | null): Buffer => {
-    if (value === null) return Buffer.from([255, 255, 255, 255]);
-    return Buffer.concat([number(Buffer.byteLength(value)), Buffer.from(value)]);
-  };
-  const number = (value: number): Buffer => {
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32LE(value);
-    return bytes;
-  };
-
-  /** As docs/exporting.md states it. */
+  /** The digests by the words of docs/exporting.md. */
   function documented({ id, trajectory }: Episode): string[] {
-    let previous = Buffer.alloc(32);
+    let previous: string | null = null;
     return trajectory.turns.map((turn) => {
       const { index, parent, requestIds = [], weightSpans, observationTokens, sampledTokens, logprobs } = turn;
-      const spans = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
-      const bytes = [previous, text(id), number(index), number(parent === null ? 0 : parent + 1)];
-      bytes.push(number(requestIds.length), ...requestIds.map(text), number(spans.length));
-      for (const { tokenCount, dispatch, reply } of spans) bytes.push(number(tokenCount), text(dispatch), text(reply));
-      bytes.push(number(observationTokens.length), number(sampledTokens.length), number(logprobs === null ? 0 : 1));
-      for (const ids of [observationTokens, sampledTokens]) bytes.push(...[...ids].map(number));
-      for (const logprob of logprobs ?? []) {
-        const four = Buffer.alloc(4);
-        four.writeFloatLE(logprob);
-        bytes.push(four);
-      }
-      previous = createHash("sha256").update(Buffer.concat(bytes)).digest();
-      return previous.toString("hex");
+      const parts = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
+      const weights = parts.map(({ tokenCount, dispatch, reply }) => [tokenCount, dispatch, reply]);
+      const counts = [observationTokens.length, sampledTokens.length, logprobs?.length ?? 0];
+      const head = JSON.stringify([previous, id, index, parent, requestIds, weights, counts]);
+      const numbers = Buffer.alloc(4 * counts.reduce((sum, count) => sum + count, 0));
+      let at = 0;
+      for (const token of [...observationTokens, ...sampledTokens]) at = numbers.writeUInt32LE(token, at);
+      for (const logprob of logprobs ?? []) at = numbers.writeFloatLE(logprob, at);
+      previous = createHash("sha256").update(head).update("\n").update(numbers).digest("hex");
+      return previous;
     });
   }
 

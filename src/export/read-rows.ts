@@ -5,6 +5,7 @@
 
 import { open } from "node:fs/promises";
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { type FieldPlace, isSpace, splitFields } from "../system/json-fields.ts";
 
 /** One row. Valid until the next row is requested. */
 export interface RowFields {
@@ -17,7 +18,7 @@ export interface RowFields {
   value(name: string): unknown;
 }
 
-/** A row longer than this is refused: it is no row, and would have to be held whole. */
+/** A row longer than this is refused: a row is held whole. */
 const longestRow = 512 * 2 ** 20;
 const chunkBytes = 1 << 20;
 
@@ -75,24 +76,14 @@ function unreadable(path: string, cause: unknown): ConfigurationError {
   });
 }
 
-const quote = 0x22;
 const comma = 0x2c;
-const colon = 0x3a;
 const openList = 0x5b;
-const closeList = 0x5d;
-const backslash = 0x5c;
-const openObject = 0x7b;
-const closeObject = 0x7d;
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === 0x0a;
-}
 
 class JsonRow implements RowFields {
   line = 0;
   #bytes: Buffer = Buffer.alloc(0);
   /** First byte of each value and the byte after it; the last field of a name counts, as in JSON.parse. */
-  #places = new Map<string, readonly [start: number, end: number]>();
+  readonly #places = new Map<string, FieldPlace>();
   /** Numbers of one field each, used again for the next row. */
   readonly #numbers = new Map<string, Float64Array>();
   #fault: Error | null = null;
@@ -100,12 +91,11 @@ class JsonRow implements RowFields {
   of(bytes: Buffer, line: number): this {
     this.line = line;
     this.#bytes = bytes;
-    this.#places.clear();
     this.#fault = null;
     try {
-      this.#split();
+      splitFields(bytes, this.#places);
     } catch (error) {
-      this.#fault = error as Error;
+      this.#fault = new Error(`${messageOf(error)}; export the rows again`, { cause: error });
     }
     return this;
   }
@@ -139,70 +129,6 @@ class JsonRow implements RowFields {
     if (count === null) throw new Error(`its field "${name}" is not a list of numbers`);
     return numbers.subarray(0, count);
   }
-
-  #split(): void {
-    const bytes = this.#bytes;
-    const fault = new Error("it is not a JSON object; export the rows again");
-    let at = this.#skipSpace(0);
-    if (bytes[at] !== openObject) throw fault;
-    at = this.#skipSpace(at + 1);
-    while (bytes[at] !== closeObject) {
-      if (bytes[at] !== quote) throw fault;
-      const nameEnd = endOfString(bytes, at);
-      const name = JSON.parse(bytes.toString("utf8", at, nameEnd)) as string;
-      at = this.#skipSpace(nameEnd);
-      if (bytes[at] !== colon) throw fault;
-      const start = this.#skipSpace(at + 1);
-      const end = endOfValue(bytes, start);
-      if (end === start || end > bytes.length) throw fault;
-      this.#places.set(name, [start, end]);
-      at = this.#skipSpace(end);
-      if (bytes[at] === comma) at = this.#skipSpace(at + 1);
-      else if (bytes[at] !== closeObject) throw fault;
-    }
-    if (this.#skipSpace(at + 1) !== bytes.length) throw fault;
-  }
-
-  #skipSpace(from: number): number {
-    let at = from;
-    while (isSpace(this.#bytes[at])) at++;
-    return at;
-  }
-}
-
-/** The byte after the string that begins at `start`; beyond the end if it is not closed. */
-function endOfString(bytes: Buffer, start: number): number {
-  for (let end = bytes.indexOf(quote, start + 1); end !== -1; end = bytes.indexOf(quote, end + 1)) {
-    let escapes = end;
-    while (bytes[escapes - 1] === backslash) escapes--;
-    if ((end - escapes) % 2 === 0) return end + 1;
-  }
-  return bytes.length + 1;
-}
-
-/** The byte after the value that begins at `start`; beyond the end if it is not closed. */
-function endOfValue(bytes: Buffer, start: number): number {
-  const first = bytes[start];
-  if (first === quote) return endOfString(bytes, start);
-  if (first !== openList && first !== openObject) {
-    let end = start;
-    while (end < bytes.length && bytes[end] !== comma && bytes[end] !== closeObject && !isSpace(bytes[end])) end++;
-    return end;
-  }
-  const second = bytes[start + 1];
-  // A list that begins with a number ends at its first bracket, or is no list of numbers.
-  if (first === openList && second !== undefined && (second === 0x2d || (second >= 0x30 && second <= 0x39))) {
-    const end = bytes.indexOf(closeList, start);
-    return end === -1 ? bytes.length + 1 : end + 1;
-  }
-  let depth = 0;
-  for (let at = start; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (byte === quote) at = endOfString(bytes, at) - 1;
-    else if (byte === openList || byte === openObject) depth++;
-    else if ((byte === closeList || byte === closeObject) && --depth === 0) return at + 1;
-  }
-  return bytes.length + 1;
 }
 
 const powersOfTen = Float64Array.from({ length: 23 }, (_, power) => 10 ** power);

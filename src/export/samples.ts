@@ -4,7 +4,7 @@
 // sample's own.
 
 import type { Episode, Sample, Trajectory } from "../core/index.ts";
-import { turnDigests } from "../store/writing.ts";
+import { turnDigests, turnWeights } from "../store/writing.ts";
 import { alignmentViolations, branchesOf, turnSpans } from "../trajectories/index.ts";
 
 /**
@@ -117,8 +117,8 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
 }
 
 /**
- * What proves that a row holds what was sampled: the digest of each turn of its branch, and the
- * facts that the digest covers and the row does not hold elsewhere.
+ * Proof that a row holds what was sampled: the digest of a turn of its branch, and the facts that
+ * the digest covers and the row does not hold elsewhere.
  */
 export type TurnDigest = {
   readonly turn: number;
@@ -139,24 +139,15 @@ export function sampleDigests(
   trajectory: Trajectory,
 ): readonly TurnDigest[] {
   const digests = turnDigests(episodeId, trajectory);
+  const path = branchesOf(trajectory)[branch] ?? [];
   let end = 0;
-  let before: number | null = null;
-  return (branchesOf(trajectory)[branch] ?? []).map((turn): TurnDigest => {
+  return path.map((turn, at) => {
+    const { index, requestIds = [] } = turn;
     const start = end + turn.observationTokens.length;
     end = start + turn.sampledTokens.length;
-    const isNext = before !== null && before === turn.index - 1;
-    before = turn.index;
-    return {
-      turn: turn.index,
-      start,
-      end,
-      digest: digests[turn.index]!,
-      ...(isNext ? {} : { previous: digests[turn.index - 1] ?? null }),
-      request_ids: turn.requestIds ?? [],
-      weights: turn.weightSpans.flatMap(({ tokenCount, dispatch, reply }) =>
-        tokenCount === 0 ? [] : [[tokenCount, dispatch, reply] as const],
-      ),
-    };
+    const previous = path[at - 1]?.index === index - 1 ? {} : { previous: digests[index - 1] ?? null };
+    const own = { digest: digests[index]!, ...previous, request_ids: requestIds, weights: turnWeights(turn) };
+    return { turn: index, start, end, ...own };
   });
 }
 

@@ -3,6 +3,7 @@
 
 import { endianness } from "node:os";
 import { ConfigurationError, type Episode, type EpisodeEvent, messageOf, type Turn } from "../core/index.ts";
+import { type FieldPlace, splitFields } from "../system/json-fields.ts";
 import type { SampledEpisode } from "../trajectories/index.ts";
 import { type DigestedTurn, turnDigests } from "./turn-digests.ts";
 
@@ -21,24 +22,33 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 export function readRecordedEpisode(line: Buffer, where: string): RecordedEpisode {
   try {
-    const { id, groupId, task, outcome, reward, historyPolicy, turns, digests, events } = object(
-      JSON.parse(line.toString("utf8")),
-    );
+    const places = new Map<string, FieldPlace>();
+    splitFields(line, places);
+    const field = (name: string): unknown => {
+      const place = places.get(name);
+      return place === undefined ? undefined : JSON.parse(line.toString("utf8", ...place));
+    };
+    const digests = field("digests");
+    const reward = field("reward");
+    // Quotes inside strings are escaped, so that this is found in events only.
+    const isEventful = line.includes('"type":"restart"') || line.includes('"type":"undelivered"');
     return {
-      id: string(id),
-      groupId: string(groupId),
-      task: { id: string(object(task)["id"]) } as Episode["task"],
-      outcome: string(outcome) as Episode["outcome"],
+      id: string(field("id")),
+      groupId: string(field("groupId")),
+      task: { id: string(object(field("task"))["id"]) } as Episode["task"],
+      outcome: string(field("outcome")) as Episode["outcome"],
       reward: reward === null ? null : number(reward),
-      historyPolicy: string(historyPolicy) as Episode["historyPolicy"],
-      trajectory: { turns: list(turns).map(turnOf) },
+      historyPolicy: string(field("historyPolicy")) as Episode["historyPolicy"],
+      trajectory: { turns: list(field("turns")).map(turnOf) },
       digests: digests === undefined ? null : list(digests).map(string),
-      events: list(events).flatMap((event) => {
-        const { type, turns: named } = object(event);
-        return type === "restart" || type === "undelivered"
-          ? [{ type, turns: list(named).map(number) } as unknown as EpisodeEvent]
-          : [];
-      }),
+      events: !isEventful
+        ? []
+        : list(field("events")).flatMap((event) => {
+            const { type, turns: named } = object(event);
+            return type === "restart" || type === "undelivered"
+              ? [{ type, turns: list(named).map(number) } as unknown as EpisodeEvent]
+              : [];
+          }),
     };
   } catch (error) {
     throw new ConfigurationError(`Cannot read ${where}: ${messageOf(error)}; restore the run folder from a copy.`, {

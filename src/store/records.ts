@@ -406,12 +406,8 @@ export function episodeLine(episode: Episode): string {
 /** Writes the line of {@link episodeLine}. */
 export function writeEpisode(writer: ByteWriter, { trajectory, events, ...facts }: Episode): void {
   const stored = events.map((event) => (event.type === "turn" ? { ...event, turn: event.turn.index } : event));
-  storedEpisode.write(writer, {
-    ...facts,
-    turns: trajectory.turns,
-    digests: turnDigests(facts.id, trajectory),
-    events: stored,
-  });
+  const digests = turnDigests(facts.id, trajectory);
+  storedEpisode.write(writer, { ...facts, turns: trajectory.turns, digests, events: stored });
 }
 
 /** Writes one event on its own, with its whole turn. */

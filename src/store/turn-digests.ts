@@ -12,9 +12,6 @@ export type DigestedTurn = Pick<
   "index" | "parent" | "observationTokens" | "sampledTokens" | "logprobs" | "weightSpans" | "requestIds"
 >;
 
-/** Length that stands for an absent string. */
-const absent = 0xffff_ffff;
-
 const known = new WeakMap<readonly DigestedTurn[], { readonly id: string; readonly digests: readonly string[] }>();
 
 /**
@@ -27,39 +24,30 @@ export function turnDigests(
 ): readonly string[] {
   const before = known.get(turns);
   if (before?.id === episodeId && before.digests.length === turns.length) return before.digests;
-  let previous: Buffer = Buffer.alloc(32);
-  const digests = turns.map((turn) => (previous = digestOf(episodeId, turn, previous)).toString("hex"));
+  let previous: string | null = null;
+  const digests = turns.map((turn) => (previous = digestOf(episodeId, turn, previous)));
   known.set(turns, { id: episodeId, digests });
   return digests;
 }
 
-function digestOf(episodeId: string, turn: DigestedTurn, previous: Buffer): Buffer {
-  const { index, parent, observationTokens, sampledTokens, logprobs, weightSpans, requestIds = [] } = turn;
-  const spans = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
-  const head: (string | number | null)[] = [episodeId, index, parent === null ? 0 : parent + 1];
-  head.push(requestIds.length, ...requestIds, spans.length);
-  for (const { tokenCount, dispatch, reply } of spans) head.push(tokenCount, dispatch, reply);
-  head.push(observationTokens.length, sampledTokens.length, logprobs === null ? 0 : 1);
-  const hash = createHash("sha256").update(previous).update(headBytes(head));
-  hash.update(bytesOf(observationTokens)).update(bytesOf(sampledTokens));
-  return (logprobs === null ? hash : hash.update(bytesOf(logprobs))).digest();
+/** Tokens and versions of each part of a turn that has tokens. */
+export function turnWeights({ weightSpans }: Pick<Turn, "weightSpans">) {
+  const parts = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
+  return parts.map(({ tokenCount, dispatch, reply }) => [tokenCount, dispatch, reply] as const);
 }
 
-/** Numbers as u32, strings as the u32 length of their UTF-8 bytes and these bytes; little-endian. */
-function headBytes(values: readonly (string | number | null)[]): Buffer {
-  let length = 4 * values.length;
-  for (const value of values) if (typeof value === "string") length += Buffer.byteLength(value);
-  const bytes = Buffer.allocUnsafe(length);
-  let at = 0;
-  for (const value of values) {
-    const size = typeof value === "string" ? bytes.write(value, at + 4) : 0;
-    bytes.writeUInt32LE(typeof value === "string" ? size : (value ?? absent), at);
-    at += 4 + size;
-  }
-  return bytes;
+function digestOf(episodeId: string, turn: DigestedTurn, previous: string | null): string {
+  const { index, parent, observationTokens, sampledTokens, logprobs, requestIds = [] } = turn;
+  const counts = [observationTokens.length, sampledTokens.length, logprobs === null ? 0 : logprobs.length];
+  const head = JSON.stringify([previous, episodeId, index, parent, requestIds, turnWeights(turn), counts]);
+  const hash = createHash("sha256")
+    .update(`${head}\n`)
+    .update(bytesOf(observationTokens))
+    .update(bytesOf(sampledTokens));
+  return (logprobs === null ? hash : hash.update(bytesOf(logprobs))).digest("hex");
 }
 
 function bytesOf(array: Uint32Array | Float32Array): Uint8Array {
-  const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-  return endianness() === "LE" ? bytes : Buffer.from(bytes).swap32();
+  const own = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  return endianness() === "LE" ? own : Buffer.from(own).swap32();
 }

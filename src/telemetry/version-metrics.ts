@@ -66,7 +66,7 @@ export function createVersionMetrics(registry: Registry, prefix: string): Versio
     registers,
   });
 
-  /** In the order in which they were seen last. */
+  /** Versions in the order in which they were seen last. */
   const versions = new Set<string>();
   const label = (version: string): string => {
     versions.delete(version);

@@ -168,7 +168,7 @@ export const modules = {
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },
   export: {
-    imports: ["core", "store", "trajectories"],
+    imports: ["core", "system", "store", "trajectories"],
     packages: { "hyparquet-writer": "export/files.ts", hyparquet: "export/read-rows.ts" },
     // The rows that a rollout writes beside its groups; the check of rows, which a rollout does not load.
     entries: ["trainers.ts", "check-rows.ts", "read-rows.ts", "row-kinds.ts"],

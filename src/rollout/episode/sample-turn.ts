@@ -45,7 +45,7 @@ export type TurnRequest = {
 /** Result of a turn, and its consequence for the episode. */
 export type SampledTurn = {
   readonly result: SampleResult;
-  /** As in `Turn`. */
+  /** Ids of its calls, as in `Turn`. */
   readonly requestIds: readonly string[];
   readonly next:
     | { readonly type: "read" }
@@ -101,11 +101,8 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
     const end = part.sampledTokens.at(-1);
     if (end !== undefined && request.stopTokenIds.includes(end)) {
       // The server aborted after the stop token, before checking for it.
-      return {
-        result: joinParts(parts, { ...part.finish, reason: "stop", matched: end }),
-        requestIds,
-        next: { type: "read" },
-      };
+      const result = joinParts(parts, { ...part.finish, reason: "stop", matched: end });
+      return { result, requestIds, next: { type: "read" } };
     }
     const sampled = sampledIn(parts);
     if (bound !== null && sampled >= bound) return { ...truncated(parts), requestIds };
