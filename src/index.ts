@@ -59,6 +59,7 @@ export {
   serve,
   serveEnvironment,
   train,
+  verifyRows,
   view,
   work,
 } from "./api/functions.ts";
@@ -91,6 +92,7 @@ export type { AuditEngineOptions, AuditEngineResult, EngineCheck } from "./api/a
 export { type ExportCounts, NothingToExportError } from "./api/export-counts.ts";
 export type { ExportRunOptions, ExportRunResult } from "./api/export-run.ts";
 export type { MergeRunOptions, MergeRunResult } from "./api/merge-run.ts";
+export type { RowsFault, VerifyRowsOptions, VerifyRowsResult } from "./api/verify-rows.ts";
 export type { RunningEnvServer, ServeEnvironmentOptions } from "./api/env-server.ts";
 export type { InitEnvironmentOptions, InitEnvironmentResult } from "./api/init-environment.ts";
 export type { GatewayOptions, RunningGateway } from "./api/gateway.ts";

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import uuid
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx
 
 from .connection import WAIT_SECONDS, Connection
+from .ledger import check_rows
 from .wire import Batch, BatchGroup, Episode, Group, Info, Producer, Samples, TakenBatch, TakenGroup
 
 if TYPE_CHECKING:
@@ -38,8 +40,9 @@ class Client:
     `url` and `token` default to the environment variables TRAINABLE_AGENTS_URL and TRAINABLE_AGENTS_TOKEN. `patience` is the
     time in seconds for which a request is repeated before `ServiceUnreachable` is raised. Default: 600 once the service has
     answered, and less than 2 if nothing listens at the address. A wait of more than 2 seconds is reported as a warning of the
-    logger "trainable_agents.connection". Proxies of the environment are not used: requests wait for minutes, and proxies would
-    end them early.
+    logger "trainable_agents.connection". `verify`: rows of slime, verl, tinker and TRL are checked against their digests, and
+    `RowChanged` is raised for one that was changed (default: TRAINABLE_AGENTS_VERIFY=1). Proxies of the environment are not
+    used: requests wait for minutes, and proxies would end them early.
     """
 
     def __init__(
@@ -48,8 +51,10 @@ class Client:
         *,
         token: str | None = None,
         patience: float | None = None,
+        verify: bool | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self._verify = os.environ.get("TRAINABLE_AGENTS_VERIFY") == "1" if verify is None else verify
         self._connection = Connection(url, token=token, patience=patience, transport=transport)
         self._ask = self._connection.ask
         self.url = self._connection.url
@@ -100,10 +105,15 @@ class Client:
 
     async def episode_samples(self, episode_id: str, *, format: str = "slime") -> Samples:
         """The training rows of an episode that has ended."""
-        return cast(Samples, await self._ask("GET", f"/v1/episodes/{episode_id}/samples", format=format))
+        return self._verified(await self._ask("GET", f"/v1/episodes/{episode_id}/samples", format=format))
 
     async def group_samples(self, group_id: str, *, format: str = "slime") -> Samples:
-        return cast(Samples, await self._ask("GET", f"/v1/groups/{group_id}/samples", format=format))
+        return self._verified(await self._ask("GET", f"/v1/groups/{group_id}/samples", format=format))
+
+    def _verified(self, samples: Any) -> Samples:
+        if self._verify and samples["format"] in ("slime", "verl", "tinker", "trl"):
+            check_rows(samples["samples"])
+        return cast(Samples, samples)
 
     async def cancel_episode(self, episode_id: str) -> Episode:
         """Cancels it; has no effect once it has ended."""
@@ -120,10 +130,15 @@ class Client:
         """Lets the episodes continue."""
         await self._ask("POST", "/v1/continue")
 
-    async def report_weights(self, version: str | int, training: str | None = None) -> None:
+    async def report_weights(
+        self, version: str | int, training: str | None = None, *, mismatch: Mapping[str, float] | None = None
+    ) -> None:
         """Reports the version of the trainer's weights to the service, once the engine has them. Only producers of that
-        `training` use it; without one, those that name no training. A version that no server has is logged as a warning."""
-        answer = await self._ask("POST", "/v1/weights", body=_body({"version": version, "training": training}))
+        `training` use it; without one, those that name no training. A version that no server has is logged as a warning.
+        `mismatch`: difference of the recorded logprobs from the trainer's on its last batch ("mean_kl" in nats, "largest"),
+        which the service shows at /metrics."""
+        body = _body({"version": version, "training": training, "mismatch": mismatch})
+        answer = await self._ask("POST", "/v1/weights", body=body)
         if answer.get("warning"):
             _logger.warning(answer["warning"])
 

@@ -7,7 +7,7 @@ For servers that take `/update_weights_from_disk`: `trainable-agents engine` and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,19 @@ def load_weights(
     engine_key: str | None = None,
     token: str | None = None,
     patience: float = 600.0,
+    mismatch: Mapping[str, float] | None = None,
 ) -> None:
     """The engine at `engine` (its address, or those of several) loads the checkpoint in `folder`, a path that it sees, as `version`.
 
     `save` writes the checkpoint first (`model.save_pretrained`), while episodes continue; default: it already exists. Episodes
     in flight wait before their next turn and continue with the new weights. The version is reported to the service, for the
     producers of `training` if it is given. If an engine refuses, it keeps its weights, the service resumes without a new
-    version, and `ServiceRefused` is raised with the engine's message.
+    version, and `ServiceRefused` is raised with the engine's message. `mismatch` is that of `Client.report_weights`.
     """
     if save is not None:
         save(Path(folder))
     engines = [engine] if isinstance(engine, str) else list(engine)
-    task = _load(str(Path(folder).resolve()), str(version), engines, training, service, engine_key, token, patience)
+    task = _load(str(Path(folder).resolve()), str(version), engines, training, service, engine_key, token, patience, mismatch)
     asyncio.run(task)
 
 
@@ -52,6 +53,7 @@ async def _load(
     engine_key: str | None,
     token: str | None,
     patience: float,
+    mismatch: Mapping[str, float] | None,
 ) -> None:
     headers = {} if engine_key is None else {"authorization": f"Bearer {engine_key}"}
     async with Client(service, token=token, patience=patience) as client:
@@ -69,6 +71,6 @@ async def _load(
                         status=answer.status_code,
                         code="weights-refused",
                     )
-            await client.report_weights(version, training)
+            await client.report_weights(version, training, mismatch=mismatch)
         finally:
             await client.resume()

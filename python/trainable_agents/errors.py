@@ -11,6 +11,10 @@ class ConfigurationError(TrainableAgentsError):
     """A setting of the trainer or of this package that cannot work. Retrying does not help."""
 
 
+class RowChanged(TrainableAgentsError):
+    """A row does not hold what was sampled, or nothing in it can prove that it does."""
+
+
 class ServiceUnreachable(TrainableAgentsError):
     """The service did not answer, or was too busy, for as long as the client's patience lasts."""
 

@@ -45,6 +45,8 @@ class GroupLoss:
     tokens: int
     drift: float
     """Largest difference between the model's logprob and the recorded one."""
+    kl: float
+    """KL(sampler || model) in nats, estimated at each trained token and summed."""
 
 
 def group_advantages(rows: Sequence[Row]) -> list[float]:
@@ -89,7 +91,8 @@ def group_loss(
     difference = new - torch.tensor(old)
     ratio, weight = difference.exp(), torch.tensor(weights)
     loss = -torch.minimum(ratio * weight, ratio.clamp(1 - clip, 1 + clip) * weight).sum()
-    return GroupLoss(loss, len(at), float(difference.detach().abs().max()))
+    apart = difference.detach()
+    return GroupLoss(loss, len(at), float(apart.abs().max()), float((apart.expm1() - apart).sum()))
 
 
 def train(
@@ -163,19 +166,25 @@ def train(
                 break
             played = time.monotonic()
             tokens = sum(sum(row["loss_mask"]) for rows in batch for row in rows)
-            drift = 0.0
+            drift, kl, compared = 0.0, 0.0, 0
             for rows in batch:
                 if len(rows) > 1:
                     part = group_loss(model, rows, group_advantages(rows))
                     (part.loss / tokens).backward()
-                    drift = max(drift, part.drift)
+                    drift, kl, compared = max(drift, part.drift), kl + part.kl, compared + part.tokens
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
             number, version = number + 1, version + 1
             checkpoint = folder / str(version)
             load_weights(
-                checkpoint, version, engine=engine, service=service, save=model.save_pretrained, training=training
+                checkpoint,
+                version,
+                engine=engine,
+                service=service,
+                save=model.save_pretrained,
+                training=training,
+                mismatch={"mean_kl": kl / compared, "largest": drift} if compared else None,
             )
             for name in () if source is None else ("tokenizer.json", "tokenizer_config.json"):
                 shutil.copy(source / name, checkpoint / name)

@@ -161,6 +161,17 @@ class TakenBatch(TypedDict):
     producer: Producer
 
 
+class TurnDigest(TypedDict):
+    """Proof of one turn of a row; `trainable_agents.ledger` checks it."""
+
+    turn: int
+    start: int
+    end: int
+    digest: str
+    request_ids: list[str]
+    weights: list[list[Any]]
+
+
 class SlimeMetadata(TypedDict):
     source_name: str
     task_id: str
@@ -173,6 +184,7 @@ class SlimeMetadata(TypedDict):
     deviations: list[str]
     stop_reason: str
     problems: int
+    turn_digests: list[TurnDigest]
 
 
 class SlimeRow(TypedDict):

@@ -19,7 +19,7 @@ const rolloutBudgets = { modules: 241, lines: 24_100, entered: 190, executed: 9_
 
 /** Maximum number of files that an entry loads when it is imported. */
 const closureBudgets = {
-  "index.ts": 88,
+  "index.ts": 87,
   "api/view.ts": 133,
   "tokenizers/index.ts": 51,
   "rollout/episode/run-episode.ts": 47,

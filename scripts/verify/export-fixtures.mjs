@@ -57,6 +57,7 @@ function makeEpisode(groupIndex, sampleIndex) {
       sampledTokens,
       logprobs: Float32Array.from(sampledTokens, () => -random(3_000) / 997),
       finish: { reason: "stop", matched: null, raw: null },
+      requestIds: [`é-${index}`],
       weightSpans: [
         { tokenCount: half, dispatch: "3", reply: "3" },
         { tokenCount: sampledTokens.length - half, dispatch: "3", reply: String(3 + (index % 2)) },

@@ -14,6 +14,7 @@ import type * as mergeRunModule from "./merge-run.ts";
 import type * as rolloutModule from "./rollout.ts";
 import type * as serveModule from "./serve.ts";
 import type * as trainModule from "./train.ts";
+import type * as verifyRowsModule from "./verify-rows.ts";
 import type * as viewModule from "./view.ts";
 import type * as workModule from "./work.ts";
 
@@ -30,6 +31,19 @@ import type * as workModule from "./work.ts";
  */
 export const rollout: typeof rolloutModule.rollout = async (...given) =>
   (await import("./rollout.ts")).rollout(...given);
+
+/**
+ * Proves that exported rows hold what was sampled: every token, mask, logprob and weight version of
+ * a row is compared with the record of its run, in one pass. Faults are data; resolves with `null`
+ * if a signal stopped it, and rejects with a `ConfigurationError` for a file or run that cannot be
+ * read.
+ *
+ * @example
+ * const result = await verifyRows({ file: "rows.jsonl", run: "runs/one", complete: true });
+ * console.log(result?.faults.map(({ message }) => message));
+ */
+export const verifyRows: typeof verifyRowsModule.verifyRows = async (...given) =>
+  (await import("./verify-rows.ts")).verifyRows(...given);
 
 /**
  * The settings that {@link rollout} would run with, with every open choice decided. Checks

@@ -293,6 +293,7 @@ async function openService(
           onFault("The weight version of an engine was not read", error),
         );
       },
+      onMismatch: (report) => metrics.mismatch(report),
       disk: store.disk,
       archive: { find: (episodeId) => store.kept(episodeId) },
       requests: log,

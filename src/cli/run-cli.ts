@@ -27,6 +27,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   compare: async () => (await import("./commands/compare-command.ts")).compareCommand,
   view: async () => (await import("./commands/view-command.ts")).viewCommand,
   export: async () => (await import("./commands/export-command.ts")).exportCommand,
+  "verify-rows": async () => (await import("./commands/verify-rows-command.ts")).verifyRowsCommand,
   merge: async () => (await import("./commands/export-command.ts")).mergeCommand,
   "export-model": async () => (await import("./commands/export-command.ts")).exportModelCommand,
   prepare: async () => (await import("./commands/start-command.ts")).prepareCommand,

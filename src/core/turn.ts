@@ -70,6 +70,13 @@ export type Turn = {
    * extended, and for the first turn.
    */
   readonly rewriteReason: string | null;
+  /**
+   * Ids of the engine calls that sampled these tokens, in order, as a router groups them: without
+   * the tag by which a later process tells its calls from those of an earlier one, so that an
+   * episode that was resumed has the ids of one that was not. Present if a call sampled tokens.
+   * @default none
+   */
+  readonly requestIds?: readonly string[];
   /** Present if the run requests experts. @default null */
   readonly routedExperts?: RoutedExperts | null;
   /** Present if a constraint restricted the turn. @default null */

@@ -6,7 +6,7 @@
 
 import { callsOf, type Episode, type EpisodeEvent, type Message, type ToolCall } from "../core/index.ts";
 import { columns, double, json, messageList, orNull, type RowOf, string } from "./columns.ts";
-import { type ExportOrigin, episodeFacts, type EpisodeFacts } from "./samples.ts";
+import { type ExportOrigin, episodeDigests, episodeFacts, type EpisodeFacts } from "./samples.ts";
 
 export type ChatMessage = {
   readonly role: "system" | "user" | "assistant" | "tool";
@@ -137,7 +137,7 @@ export const sftColumns = columns({
   messages: messageList<ChatMessage>(),
   tools: orNull(string(toolsMeaning)),
   reward: orNull(double()),
-  metadata: json<EpisodeFacts>(),
+  metadata: json<EpisodeFacts & { readonly turn_digests: ReturnType<typeof episodeDigests> }>(),
 });
 
 export type SftRow = RowOf<typeof sftColumns>;
@@ -148,7 +148,7 @@ export function toSftRow(origin: Omit<ExportOrigin, "groupMean" | "sampleCount">
     messages: [...opening, ...rest],
     tools,
     reward: origin.episode.reward,
-    metadata: episodeFacts(origin),
+    metadata: { ...episodeFacts(origin), turn_digests: episodeDigests(origin.episode) },
   };
 }
 
@@ -175,6 +175,12 @@ export type PreferenceFacts = Pick<EpisodeFacts, "run" | "environment" | "split"
   readonly rejected_episode_id: string;
   /** Number of episodes with this beginning. */
   readonly candidates: number;
+  /** Those of both episodes, the chosen one first. */
+  readonly turn_digests: readonly {
+    readonly episode_id: string;
+    readonly turn: number;
+    readonly digest: string;
+  }[];
 };
 
 /**
@@ -199,6 +205,9 @@ export function toPreferenceRows(
     const worst = alike.reduce((one, other) => (other.reward < one.reward ? other : one));
     if (best.reward === worst.reward) return [];
     const { run, environment, split, task_id, group_id, episode_id } = episodeFacts(best.origin);
+    const turn_digests = [best, worst].flatMap(({ origin: { episode } }) =>
+      episodeDigests(episode).map((one) => ({ episode_id: episode.id, ...one })),
+    );
     const facts = { run, environment, split, task_id, group_id, chosen_episode_id: episode_id };
     return {
       prompt: best.opening,
@@ -207,7 +216,7 @@ export function toPreferenceRows(
       score_chosen: best.reward,
       score_rejected: worst.reward,
       tools: toolsOf(best.origin),
-      metadata: { ...facts, rejected_episode_id: worst.origin.episode.id, candidates: alike.length },
+      metadata: { ...facts, rejected_episode_id: worst.origin.episode.id, candidates: alike.length, turn_digests },
     };
   });
 }

@@ -6,7 +6,7 @@
 import type { Episode, EpisodeEvent, Turn } from "../core/index.ts";
 import { columns, json, type RowOf, shortestFloat32, string } from "./columns.ts";
 import { type ChatMessage, conversationOf, exchangePlaces } from "./conversations.ts";
-import { type EpisodeFacts, episodeFacts, type ExportOrigin, withRun } from "./samples.ts";
+import { episodeDigests, type EpisodeFacts, episodeFacts, type ExportOrigin, withRun } from "./samples.ts";
 
 type LogOrigin = Omit<ExportOrigin, "groupMean" | "sampleCount">;
 
@@ -29,6 +29,7 @@ type LogFacts = EpisodeFacts & {
   readonly failure: string | null;
   readonly metrics: Readonly<Record<string, number>>;
   readonly turn_rewards: readonly (number | null)[] | null;
+  readonly turn_digests: ReturnType<typeof episodeDigests>;
 };
 
 function factsOf(origin: LogOrigin): LogFacts {
@@ -39,6 +40,7 @@ function factsOf(origin: LogOrigin): LogFacts {
     failure: failure === null ? null : `${failure.boundary}/${failure.code}: ${failure.message}`,
     metrics: grade?.metrics ?? {},
     turn_rewards: grade?.turnRewards ?? null,
+    turn_digests: episodeDigests(origin.episode),
   };
 }
 

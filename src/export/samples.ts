@@ -3,7 +3,8 @@
 // Nothing is computed that a trainer would have to trust: masks and logprobs are slices of the
 // sample's own.
 
-import type { Episode, Sample } from "../core/index.ts";
+import type { Episode, Sample, Trajectory } from "../core/index.ts";
+import { turnDigests, turnWeights } from "../store/writing.ts";
 import { alignmentViolations, branchesOf, turnSpans } from "../trajectories/index.ts";
 
 /**
@@ -122,7 +123,48 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
      */
     weight_spans: sample.weightRanges.map(({ start, end, dispatch, reply }) => ({ start, end, dispatch, reply })),
     turn_rewards: turnRewardFacts(sample, origin.episode),
+    turn_digests: sampleDigests(sample, origin.episode.trajectory),
   };
+}
+
+/**
+ * Proof that a row holds what was sampled: the digest of a turn of its branch, and the facts that
+ * the digest covers and the row does not hold elsewhere.
+ */
+export type TurnDigest = {
+  readonly turn: number;
+  /** `[start, end)` of the action in all tokens of the sample. */
+  readonly start: number;
+  readonly end: number;
+  /** SHA-256 in hexadecimal. */
+  readonly digest: string;
+  /** Digest of the turn before in the episode, if that turn is not in the row; `null` for the first turn. */
+  readonly previous?: string | null;
+  readonly request_ids: readonly string[];
+  /** Number of tokens, and the versions at dispatch and at reply, of each part of the action. */
+  readonly weights: readonly (readonly [count: number, dispatch: string | null, reply: string | null])[];
+};
+
+export function sampleDigests(
+  { episodeId, branch }: Pick<Sample, "episodeId" | "branch">,
+  trajectory: Trajectory,
+): readonly TurnDigest[] {
+  const digests = turnDigests(episodeId, trajectory);
+  const path = branchesOf(trajectory)[branch] ?? [];
+  let end = 0;
+  return path.map((turn, at) => {
+    const { index, requestIds = [] } = turn;
+    const start = end + turn.observationTokens.length;
+    end = start + turn.sampledTokens.length;
+    const previous = path[at - 1]?.index === index - 1 ? {} : { previous: digests[index - 1] ?? null };
+    const own = { digest: digests[index]!, ...previous, request_ids: requestIds, weights: turnWeights(turn) };
+    return { turn: index, start, end, ...own };
+  });
+}
+
+/** The digests of all turns of an episode, for rows that hold no tokens, or those of a tree of turns. */
+export function episodeDigests({ id, trajectory }: Pick<Episode, "id" | "trajectory">) {
+  return turnDigests(id, trajectory).map((digest, turn) => ({ turn, digest }));
 }
 
 /** Places and rewards of the actions of the branch; `null` if the grade has no turn rewards. */

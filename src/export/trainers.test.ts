@@ -119,6 +119,7 @@ describe("toSlimeRow()", () => {
         problems: 0,
         metrics: { ruleViolations: 1 },
         turn_rewards: null,
+        turn_digests: [],
       },
     });
   });

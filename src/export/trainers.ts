@@ -27,6 +27,7 @@ import {
   type ExportOrigin,
   templateFacts,
   labelsOf,
+  sampleDigests,
   sampleFacts,
   type SampleFacts,
   splitResponse,
@@ -118,6 +119,7 @@ function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = 
      * rewards.
      */
     turn_rewards: turnRewardFacts(sample, episode),
+    turn_digests: sampleDigests(sample, episode.trajectory),
   };
 }
 

@@ -8,7 +8,7 @@
 import type { DroppedTokens, Episode, Turn } from "../core/index.ts";
 import { untrainedTokens } from "../trajectories/index.ts";
 import { actionPlaces } from "./conversations.ts";
-import { type ExportOrigin, withRun, episodeFacts } from "./samples.ts";
+import { type ExportOrigin, episodeDigests, withRun, episodeFacts } from "./samples.ts";
 import { columns, flag, json, type RowOf, shortestFloat32, string } from "./columns.ts";
 
 type VerifiersNode = {
@@ -87,6 +87,7 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
     info: {
       ...episodeFacts(origin),
       weight_spans: weights,
+      turn_digests: episodeDigests(episode),
       ...(rewards === null ? {} : { turn_rewards: scoresOf(turns, rewards) }),
     },
     is_completed: true,
@@ -198,7 +199,7 @@ function turnPlaces(episode: Episode): ReadonlyMap<number, number> {
 }
 
 /** The trained turns, and those whose tokens precede them. */
-function withAncestors(turns: readonly Turn[], dropped: ReadonlySet<number>): ReadonlySet<number> {
+export function withAncestors(turns: readonly Turn[], dropped: ReadonlySet<number>): ReadonlySet<number> {
   const needed = new Set<number>();
   for (const { index } of turns.toReversed()) {
     if (!dropped.has(index)) needed.add(index);

@@ -353,7 +353,7 @@ export class Session {
     const attempts: Attempt[] = [];
     const start = clock.now();
     for (let discarded = 0; ; discarded++) {
-      const { result, next } = await sampleTurn(
+      const { result, requestIds, next } = await sampleTurn(
         this.#parts.engine,
         {
           // Calls correspond to turns of the built-in loop, and have the same seeds.
@@ -376,7 +376,7 @@ export class Session {
       const finish = next.type === "read" ? shownFinish(result, renderer, stop) : result.finish;
       const facts = next.type === "read" ? this.#record.factsOf(prompt) : prompt.facts;
       const turn = makeTurn(
-        { ...result, finish, constrained: constrainedTokens(result, constraint, renderer, loss) },
+        { ...result, requestIds, finish, constrained: constrainedTokens(result, constraint, renderer, loss) },
         {
           index: this.#record.turns.length,
           parent: prompt.parent,

@@ -71,6 +71,11 @@ it("a turn that an orphaned call still samples is asked for again, with the same
   // The resumed call has another id, because the server still executes the earlier one.
   expect(again!.requestId).toMatch(/^(?!f69f122302f69e0b)[0-9a-f]{16}_t0001_r0001$/);
   expect(again!.seed).toBe(orphan!.seed);
+  // The record has the ids that an episode without a kill would have, so that its digests are the same.
+  expect(episode.trajectory.turns.map(({ requestIds }) => requestIds)).toEqual([
+    ["f69f122302f69e0b_t0000_r0001"],
+    ["f69f122302f69e0b_t0001_r0001"],
+  ]);
 
   release();
   await dead.played;

@@ -82,6 +82,13 @@ export const episodeBody = z.strictObject(oneTask);
 export const groupBody = z.strictObject({ ...oneTask, ...sizes });
 export const weightsBody = z.strictObject({
   version: weightVersion,
+  mismatch: optional(
+    z.strictObject({
+      mean_kl: optional(z.number(), "mean over the trained tokens of an estimate of KL(sampler || trainer), in nats"),
+      largest: optional(z.number().min(0), "largest absolute difference of a token's logprobs"),
+    }),
+    "difference between the recorded logprobs and the trainer's on its last batch; shown at /metrics by this version",
+  ),
   training: optional(
     training,
     "training that the weights belong to: only its producers receive the report; absent: producers without a training",

@@ -124,13 +124,26 @@ describe("groups", () => {
 
 describe("a trainer's signals", () => {
   test("pause holds every episode before its next engine call, continue lets them go on", async () => {
-    const { sendJson, calls, send } = createTestService();
+    const reported: unknown[] = [];
+    const parts = { onMismatch: (report: unknown) => void reported.push(report) };
+    const { sendJson, calls, send } = createTestService({ parts });
     expect(await sendJson("/v1/pause", {})).toEqual({ status: "paused" });
     const { id } = await sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
     expect(await sendJson(`/v1/groups/${id}?wait_seconds=0.05`)).toMatchObject({ status: "waiting" });
     expect(calls()).toBe(0);
     expect(await sendJson("/v1/info")).toMatchObject({ status: "paused", running: 3 });
     expect(await sendJson("/v1/weights", { version: 12 })).toEqual({ weight_version: "12" });
+    expect(reported).toEqual([]);
+    const mismatch = { mean_kl: 0.0003, largest: 0.5 };
+    expect(await sendJson("/v1/weights", { version: 12, mismatch })).toEqual({ weight_version: "12" });
+    await sendJson("/v1/weights", { version: 12, mismatch: { largest: 1 } });
+    expect(reported).toEqual([
+      { version: "12", meanKl: 0.0003, largestDifference: 0.5 },
+      { version: "12", meanKl: null, largestDifference: 1 },
+    ]);
+    for (const wrong of [{ mean_kl: "x" }, { largest: -1 }, { other: 1 }, 3]) {
+      expect((await send("/v1/weights", { version: 12, mismatch: wrong })).status).toBe(400);
+    }
     await send("/v1/continue", {});
     expect(await sendJson(`/v1/groups/${id}?wait_seconds=60`)).toMatchObject({ status: "ended" });
     expect(await sendJson("/v1/info")).toMatchObject({ status: "open", weight_version: "12", running: 0 });

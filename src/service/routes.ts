@@ -129,7 +129,9 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       handle: async (call) => {
         const body = readBody(weightsBody, call.body);
         const version = String(body.version);
+        const { mean_kl = null, largest = null } = body.mismatch ?? {};
         const servers = await context.producers.report(version, body.training ?? null);
+        if (body.mismatch) parts.onMismatch?.({ version, meanKl: mean_kl, largestDifference: largest });
         const warning = versionWarning(version, servers);
         if (warning !== null) parts.onNotice?.(warning);
         const answer: z.infer<typeof weightsAnswer> = {

@@ -87,6 +87,15 @@ export type ServiceParts = {
    * engines know the version. Resolves with the versions that their servers report. Never rejects.
    */
   readonly onWeightVersion?: (version: string) => Promise<readonly (string | null)[]>;
+  /**
+   * Receives the difference between sampler and trainer that a trainer reports with its version;
+   * `null` for a number that it did not report. Must not throw.
+   */
+  readonly onMismatch?: (report: {
+    readonly version: string;
+    readonly meanKl: number | null;
+    readonly largestDifference: number | null;
+  }) => void;
 };
 
 /** Limits of the service. Every one has a default. */

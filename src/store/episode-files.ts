@@ -10,19 +10,29 @@ import { validChecksum } from "./lines.ts";
 import { episodeFromJson } from "./records.ts";
 import { runFiles } from "./run-store.ts";
 
-/** `size`: known minimum size in bytes; the file may have grown. */
-type OpenedFile = { readonly handle: FileHandle; size: number };
+/** `size`: known minimum size in bytes; the file may have grown. `ahead`: the last part that was read ahead. */
+type OpenedFile = {
+  readonly handle: FileHandle;
+  size: number;
+  ahead: { readonly start: number; readonly bytes: Buffer };
+};
+
+/** Bytes that are read at once where lines follow each other. */
+const aheadBytes = 1 << 20;
 
 /** Reads lines of episodes. Opens each file once. */
 export class EpisodeFiles {
   readonly #folder: string;
+  readonly #readsAhead: boolean;
   readonly #opened = new Map<string, Promise<OpenedFile>>();
 
-  constructor(folder: string) {
+  /** `readsAhead`: lines are requested about in the order of the file. Default: false. */
+  constructor(folder: string, { readsAhead = false }: { readonly readsAhead?: boolean } = {}) {
     this.#folder = folder;
+    this.#readsAhead = readsAhead;
   }
 
-  /** Rejects with a `ConfigurationError` if the place has another line, or none. */
+  /** The line. Rejects with a `ConfigurationError` if the place has another line, or none. */
   async line(id: string, place: EpisodePlace): Promise<Buffer> {
     const { shard, offset, length, crc32 } = place;
     const file = fileOf(shard);
@@ -40,10 +50,24 @@ export class EpisodeFiles {
     if (opened.size < offset + length) opened.size = (await opened.handle.stat()).size;
     if (opened.size < offset + length)
       throw fail(`${length} bytes are to stand there, and the file ends at byte ${opened.size}`);
-    const { buffer, bytesRead } = await opened.handle.read(Buffer.allocUnsafe(length), 0, length, offset);
-    if (bytesRead < length) throw fail(`expected ${length} bytes, but only ${bytesRead} exist; the file was truncated`);
-    if (validChecksum(buffer) !== crc32) throw fail("it is not what was written; its checksum is another one");
-    return buffer;
+    const line = await this.#read(opened, offset, length);
+    if (line.length < length)
+      throw fail(`expected ${length} bytes, but only ${line.length} exist; the file was truncated`);
+    if (validChecksum(line) !== crc32) throw fail("it is not what was written; its checksum is another one");
+    return line;
+  }
+
+  async #read(opened: OpenedFile, offset: number, length: number): Promise<Buffer> {
+    const { start, bytes } = opened.ahead;
+    const end = start + bytes.length;
+    if (offset >= start && offset + length <= end) return bytes.subarray(offset - start, offset - start + length);
+    // A line far from the last part is one of a row in another order, which does not pay for reading ahead.
+    const isNext = this.#readsAhead && offset + length > end && offset - end < aheadBytes;
+    const size = isNext ? Math.max(length, aheadBytes) : length;
+    const read = await opened.handle.read(Buffer.allocUnsafe(size), 0, size, offset);
+    const found = read.buffer.subarray(0, read.bytesRead);
+    if (isNext) opened.ahead = { start: offset, bytes: found };
+    return found.subarray(0, length);
   }
 
   async episode(id: string, place: EpisodePlace): Promise<Episode> {
@@ -65,7 +89,11 @@ export class EpisodeFiles {
   #open(file: string): Promise<OpenedFile> {
     const known = this.#opened.get(file);
     if (known !== undefined) return known;
-    const opened = open(join(this.#folder, file), "r").then((handle) => ({ handle, size: 0 }));
+    const opened = open(join(this.#folder, file), "r").then((handle) => ({
+      handle,
+      size: 0,
+      ahead: { start: 0, bytes: Buffer.alloc(0) },
+    }));
     this.#opened.set(file, opened);
     opened.catch(() => this.#opened.delete(file));
     return opened;

@@ -62,6 +62,7 @@ import {
   text,
 } from "./schema.ts";
 import { runManifest, trainManifest } from "./manifests.ts";
+import { turnDigests } from "./turn-digests.ts";
 
 const task = record<Task>("Task", {
   id: [text, "unique and stable"],
@@ -139,6 +140,7 @@ const turn = record<Turn>("Turn", {
   finish,
   weightSpans: list(weightSpan),
   rewriteReason: [nullable(text), "why the history was not extended"],
+  requestIds: [optional(list(text)), "of the engine calls that sampled tokens, in order"],
   routedExperts: [
     optional(
       nullable(
@@ -341,6 +343,7 @@ const journalEvent = tagged<EpisodeEvent, "type">("EpisodeEvent", "type", {
 
 type StoredEpisode = Omit<Episode, "trajectory" | "events"> & {
   readonly turns: readonly Turn[];
+  readonly digests?: readonly string[];
   readonly events: readonly StoredEvent[];
 };
 
@@ -361,6 +364,7 @@ export const storedEpisode = record<StoredEpisode>("episodes.jsonl", {
   historyPolicy: oneOf<Episode["historyPolicy"]>(["append-only", "keep-reasoning", "branch", "no-tokens"]),
   problems: [problems, "format errors of all actions"],
   turns: list(turn),
+  digests: [optional(list(text)), "SHA-256 of each turn and of those before it, aligned with `turns`"],
   events: list(storedEvent),
 });
 
@@ -390,7 +394,7 @@ export function parseRecord(line: Buffer | string, where: string): JsonValue {
  * field; `where` names the record.
  */
 export function episodeFromJson(value: JsonValue, where: string): Episode {
-  const { turns, events, ...facts } = storedEpisode.read(value, where);
+  const { turns, events, digests: _digests, ...facts } = storedEpisode.read(value, where);
   for (const [at, { index, parent }] of turns.entries()) {
     if (index === at && (parent === null || (Number.isInteger(parent) && parent >= 0 && parent < at))) continue;
     throw new Error(`Cannot read ${where}.turns[${at}]: it is turn ${index} after turn ${parent}.`);
@@ -418,7 +422,8 @@ export function episodeLine(episode: Episode): string {
 /** Writes the line of {@link episodeLine}. */
 export function writeEpisode(writer: ByteWriter, { trajectory, events, ...facts }: Episode): void {
   const stored = events.map((event) => (event.type === "turn" ? { ...event, turn: event.turn.index } : event));
-  storedEpisode.write(writer, { ...facts, turns: trajectory.turns, events: stored });
+  const digests = turnDigests(facts.id, trajectory);
+  storedEpisode.write(writer, { ...facts, turns: trajectory.turns, digests, events: stored });
 }
 
 /** Writes one event on its own, with its whole turn. */

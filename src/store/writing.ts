@@ -37,3 +37,4 @@ export {
 } from "./routed-experts.ts";
 export type { FsyncPolicy } from "./journal.ts";
 export { isRunInUse } from "./run-lock.ts";
+export { type DigestedTurn, turnDigests, turnWeights } from "./turn-digests.ts";

@@ -97,6 +97,56 @@ describe("createRunMetrics()", () => {
     await metrics.close();
   });
 
+  test("counts by the weight version that sampled, the newest versions only, and shows what a trainer measured", async () => {
+    const metrics = createRunMetrics();
+    const sample = (version: string | null, cachedTokens: number | null): void => {
+      const turn = passingEpisode.find((event) => event.type === "turn")!;
+      const weightSpans = [{ tokenCount: 2, dispatch: version, reply: null }];
+      metrics.event("a#0", {
+        ...turn,
+        turn: { ...turn.turn, weightSpans },
+        usage: { promptTokens: 100, completionTokens: 2, cachedTokens },
+      });
+    };
+    const decide = (codes: readonly string[]): void => {
+      const event = passingEpisode.find(({ type }) => type === "decision") as Extract<
+        EpisodeEvent,
+        { type: "decision" }
+      >;
+      const problems = codes.map(() => ({ code: "not-json", toolName: null, detail: "" }) as const);
+      metrics.event("a#0", { ...event, decision: { type: "end", problems } });
+    };
+    sample("7", 60);
+    decide([]);
+    sample("7", null);
+    decide(["not-json", "not-json"]);
+    sample(null, null);
+    metrics.mismatch({ version: "8", meanKl: 0.0004, largestDifference: null });
+    metrics.mismatch({ version: "8", meanKl: 0.0003, largestDifference: 0.25 });
+    const group = { groupId: "a", taskId: "a", groupIndex: 0, decision: "kept", reason: null, episodeIds: [] } as const;
+    for (const rewards of [[0, 1], [1, 1], [null, 1], [], [0.5, null, 0]]) metrics.group({ ...group, rewards });
+    const page = await read(metrics.page());
+    const value = (name: string): number | undefined => page.get(`trainable_agents_${name}`);
+    expect(value('version_tokens_total{version="7",kind="prompt"}')).toBe(200);
+    expect(value('version_tokens_total{version="7",kind="cached"}')).toBe(60);
+    expect(value('version_tokens_total{version="none",kind="sampled"}')).toBe(2);
+    expect(value('version_tokens_total{version="none",kind="cached"}')).toBeUndefined();
+    expect(value('version_actions_total{version="7"}')).toBe(2);
+    expect(value('version_format_errors_total{version="7"}')).toBe(1);
+    expect(value('groups_signal_total{signal="yes"}')).toBe(2);
+    expect(value('groups_signal_total{signal="no"}')).toBe(3);
+    expect(value('trainer_mismatch_kl{version="8"}')).toBe(0.0003);
+    expect(value('trainer_mismatch_largest{version="8"}')).toBe(0.25);
+    for (let version = 100; version < 140; version++) {
+      sample(String(version), 1);
+      decide(["not-json"]);
+    }
+    const later = [...(await read(metrics.page())).keys()].filter((name) => name.includes('version="'));
+    expect(new Set(later.map((name) => /version="(.*?)"/.exec(name)?.[1])).size).toBe(16);
+    expect(later.some((name) => name.includes('version="7"'))).toBe(false);
+    await metrics.close();
+  });
+
   test("two runs of one process do not share numbers", async () => {
     const [first, second] = [createRunMetrics(), createRunMetrics()];
     first.event("a#0", passingEpisode[0]!);

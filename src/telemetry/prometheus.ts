@@ -11,12 +11,15 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 import { countUnlikely, outcomeOf, ConfigurationError, terminationReason } from "../core/index.ts";
 import { factsOf, type RunObserver } from "./observer.ts";
+import { createVersionMetrics, type TrainerMismatch } from "./version-metrics.ts";
 
 /** An observer with the page that Prometheus scrapes. */
 export interface RunMetrics extends RunObserver {
   readonly contentType: string;
   /** All metrics as text, in Prometheus' exposition format. */
   page(): Promise<string>;
+  /** Takes what a trainer measured. */
+  mismatch(report: TrainerMismatch): void;
 }
 
 const prefix = "trainable_agents_";
@@ -95,6 +98,7 @@ export function createRunMetrics(): RunMetrics {
   };
   const memory = gauge("resident_memory_bytes", "Resident memory of the process.");
   const lag = measureLoopLag();
+  const byVersion = createVersionMetrics(registry, prefix);
 
   const [endingName, fieldName] = [boundedNames(), boundedNames()];
   const countEnding = (name: string | null): void => {
@@ -110,7 +114,9 @@ export function createRunMetrics(): RunMetrics {
       memory.set(process.memoryUsage.rss());
       return registry.metrics();
     },
-    event(_episodeId, event) {
+    mismatch: (report) => byVersion.mismatch(report),
+    event(episodeId, event) {
+      byVersion.event(episodeId, event);
       const facts = factsOf(event);
       if (facts !== null) {
         const { phase, durationMs, tokens: used } = facts;
@@ -168,7 +174,10 @@ export function createRunMetrics(): RunMetrics {
           event satisfies never;
       }
     },
-    group: ({ decision }) => groups.inc({ decision }),
+    group(group) {
+      groups.inc({ decision: group.decision });
+      byVersion.group(group);
+    },
     gauges(now) {
       running.set(now.runningEpisodes);
       if (now.waitingEpisodes !== null) waiting.set(now.waitingEpisodes);

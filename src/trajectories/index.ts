@@ -9,6 +9,8 @@ export {
   type SampleCounts,
   dumpSample,
   toSamples,
+  type SampledEpisode,
+  uncheckedSamples,
   untrainedSamples,
   type SampleOrigin,
   type ToSamplesOptions,

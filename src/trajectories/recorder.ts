@@ -17,14 +17,22 @@ const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null }
 
 /** Result of an engine call, with the place where its experts are stored. */
 export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans"> &
-  Pick<Turn, "routedExperts" | "constrained">;
+  Pick<Turn, "requestIds" | "routedExperts" | "constrained">;
 
 /**
  * A turn made of an observation and an action. Throws a plain error when the parts of the result do
  * not match.
  */
 export function makeTurn(
-  { sampledTokens, logprobs, finish, weightSpans, routedExperts = null, constrained = null }: ActionResult,
+  {
+    sampledTokens,
+    logprobs,
+    finish,
+    weightSpans,
+    requestIds = [],
+    routedExperts = null,
+    constrained = null,
+  }: ActionResult,
   observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
 ): Turn {
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
@@ -51,6 +59,7 @@ export function makeTurn(
     finish,
     weightSpans,
     rewriteReason,
+    ...(requestIds.length === 0 ? {} : { requestIds }),
     ...(routedExperts === null ? {} : { routedExperts }),
     ...(constrained === null ? {} : { constrained }),
   };

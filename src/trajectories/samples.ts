@@ -138,9 +138,7 @@ export function dumpSample(sample: Sample, decode: (ids: Uint32Array) => string)
  * twice.
  */
 export function episodeSamples(episode: Episode): EpisodeSamples {
-  const origin = originOf(episode);
-  if (origin === null) return { samples: [], dropped: [] };
-  const result = toSamples(episode.trajectory, origin, { dropTurn: dropTurnOf(episode) });
+  const result = uncheckedSamples(episode);
   const violations = conservationViolations(episode.trajectory, result);
   if (violations.length > 0) {
     throw new Error(
@@ -148,6 +146,19 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
     );
   }
   return result;
+}
+
+/** Facts of an episode from which its samples follow. */
+export type SampledEpisode = Pick<
+  Episode,
+  "id" | "groupId" | "task" | "outcome" | "reward" | "historyPolicy" | "trajectory" | "events"
+>;
+
+/** {@link episodeSamples} without the check, for rows that are compared with something else. */
+export function uncheckedSamples(episode: SampledEpisode): EpisodeSamples {
+  const origin = originOf(episode);
+  if (origin === null) return { samples: [], dropped: [] };
+  return toSamples(episode.trajectory, origin, { dropTurn: dropTurnOf(episode) });
 }
 
 /** The rows that an untrained episode would have, with everything masked, for display. */
@@ -159,7 +170,7 @@ export function untrainedSamples(episode: Episode): Sample[] {
 }
 
 /** `null` for an agent behind an API, whose tokens are not known. */
-function originOf({ id, groupId, task, reward, historyPolicy }: Episode): SampleOrigin | null {
+function originOf({ id, groupId, task, reward, historyPolicy }: SampledEpisode): SampleOrigin | null {
   if (historyPolicy === "no-tokens") return null;
   return { episodeId: id, groupId, taskId: task.id, reward, tokenAccounting: "token-exact", historyPolicy };
 }
@@ -198,7 +209,7 @@ function countOf(parts: readonly { readonly count: number }[]): number {
   return parts.reduce((total, { count }) => total + count, 0);
 }
 
-function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] | null {
+function dropTurnOf(episode: SampledEpisode): (turn: Turn) => DroppedTokens["reason"] | null {
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
   const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
@@ -207,7 +218,7 @@ function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] |
     restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null));
 }
 
-function dropReason(episode: Episode): DroppedTokens["reason"] | null {
+function dropReason(episode: Pick<Episode, "outcome" | "reward">): DroppedTokens["reason"] | null {
   if (episode.outcome === "failed") return "episode-failed";
   if (episode.outcome === "aborted") return "episode-aborted";
   return episode.reward === null ? "not-graded" : null;

@@ -149,7 +149,8 @@ export const modules = {
   store: {
     imports: ["core", "lib", "system", "python-semantics", "trajectories", "programs"],
     // A starting run loads nothing that reads runs.
-    entries: ["run-store.ts", "writing.ts"],
+    // `recorded-episode.ts` is read by the check of rows only.
+    entries: ["run-store.ts", "writing.ts", "recorded-episode.ts"],
   },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
@@ -169,10 +170,10 @@ export const modules = {
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },
   export: {
-    imports: ["core", "store", "trajectories"],
-    packages: { "hyparquet-writer": "export/files.ts" },
-    // The rows that a rollout writes beside its groups.
-    entries: ["trainers.ts"],
+    imports: ["core", "system", "store", "trajectories"],
+    packages: { "hyparquet-writer": "export/files.ts", hyparquet: "export/read-rows.ts" },
+    // The rows that a rollout writes beside its groups; the check of rows, which a rollout does not load.
+    entries: ["trainers.ts", "check-rows.ts", "read-rows.ts", "row-kinds.ts"],
   },
 
   // Node's own server and no framework: only the socket reports whether an answer was delivered.
@@ -225,7 +226,7 @@ export const modules = {
   // Servers that receive curves are called over the shared pool.
   telemetry: {
     imports: ["core", "system", "http"],
-    packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
+    packages: { "prom-client": "telemetry/", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
   // The local page over runs: its server, and code that server and page share.

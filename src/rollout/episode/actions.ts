@@ -198,7 +198,7 @@ export class EngineActions implements ActionSource {
     // Starts one token earlier, because the parent's last token was sampled and is only fed to the
     // model now.
     const experts = sink === null ? null : new ExpertRows(sink, { start: Math.max(0, observedFrom - 1), turn: named });
-    const { result, next } = await sampleTurn(
+    const { result, requestIds, next } = await sampleTurn(
       this.#engine,
       {
         prompt,
@@ -213,7 +213,7 @@ export class EngineActions implements ActionSource {
     );
     // An action that is never read is never trained.
     const kept = sink === null || experts === null || next.type !== "read" ? null : await experts.keep(sink);
-    const recorded = this.#recorder.act({ ...result, routedExperts: kept });
+    const recorded = this.#recorder.act({ ...result, requestIds, routedExperts: kept });
     const event = {
       type: "turn",
       turn: recorded,

@@ -47,6 +47,8 @@ export type TurnRequest = {
 /** Result of a turn, and its consequence for the episode. */
 export type SampledTurn = {
   readonly result: SampleResult;
+  /** Ids of its calls, as in `Turn`. */
+  readonly requestIds: readonly string[];
   readonly next:
     | { readonly type: "read" }
     /** An aborted attempt, to be dropped. */
@@ -71,6 +73,7 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
   const { onAbort, maxAborts } = options.engineAbort;
   const bound = newTokens(request, options);
   const parts: SampleResult[] = [];
+  const requestIds: string[] = [];
   const calls = turnCalls(engine, request, context);
   const { experts = null } = request;
   const isConstrained = (request.constraint ?? null) !== null;
@@ -82,37 +85,37 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
         const waitedMs = await untilReady(engine, options, calls.random);
         attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
       }
-      const part = await calls.sample(prompt, {
+      const { part, requestId } = await calls.sample(prompt, {
         maxNewTokens: bound === null ? null : bound - sampledIn(parts),
         stopStrings: stopStringsAfter(parts, request.stopStrings ?? null),
       });
       experts?.take(part, prompt.length);
       parts.push(part);
+      if (part.sampledTokens.length > 0) requestIds.push(requestId);
     } catch (error) {
       const fault = attribute(error, "engine");
       if (sampledIn(parts) === 0) throw fault;
       // The tokens so far have filled the context.
-      if (fault.failure.code === "context-length") return truncated(parts);
-      return { result: joinParts(parts), next: { type: "end", ending: endingOf(fault, options.signal) } };
+      if (fault.failure.code === "context-length") return { ...truncated(parts), requestIds };
+      return { result: joinParts(parts), requestIds, next: { type: "end", ending: endingOf(fault, options.signal) } };
     }
     const part = parts.at(-1)!;
-    if (part.finish.reason !== "abort") return { result: joinParts(parts), next: { type: "read" } };
+    if (part.finish.reason !== "abort") return { result: joinParts(parts), requestIds, next: { type: "read" } };
     const end = part.sampledTokens.at(-1);
     if (end !== undefined && request.stopTokenIds.includes(end)) {
       // The server aborted after the stop token, before checking for it.
-      return {
-        result: joinParts(parts, { ...part.finish, reason: "stop", matched: end }),
-        next: { type: "read" },
-      };
+      const result = joinParts(parts, { ...part.finish, reason: "stop", matched: end });
+      return { result, requestIds, next: { type: "read" } };
     }
     const sampled = sampledIn(parts);
-    if (bound !== null && sampled >= bound) return truncated(parts);
+    if (bound !== null && sampled >= bound) return { ...truncated(parts), requestIds };
     if (onAbort === "end" || aborts >= maxAborts) {
-      return { result: joinParts(parts), next: { type: "end", ending: stop("engine_abort") } };
+      return { result: joinParts(parts), requestIds, next: { type: "end", ending: stop("engine_abort") } };
     }
     if (sampled === 0) continue;
     // A grammar would begin again in the middle of its text.
-    if (onAbort === "restart" || isConstrained) return { result: joinParts(parts), next: { type: "again" } };
+    if (onAbort === "restart" || isConstrained)
+      return { result: joinParts(parts), requestIds, next: { type: "again" } };
     // A fork, because the tokens so far belong to the record only once the turn is whole.
     if (prompt === request.prompt) {
       const fork = prompt.fork(prompt.length);
@@ -138,15 +141,15 @@ function stopStringsAfter(parts: readonly SampleResult[], stopStrings: StopStrin
   return { strings: stopStrings.strings, watch };
 }
 
-function truncated(parts: readonly SampleResult[]): SampledTurn {
+function truncated(parts: readonly SampleResult[]): Omit<SampledTurn, "requestIds"> {
   const { raw } = parts.at(-1)!.finish;
   return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
 }
 
 type TurnCalls = {
   readonly random: () => number;
-  /** One call, retried after transient faults. */
-  sample(prompt: TokenBuffer, part: PartOptions): Promise<SampleResult>;
+  /** One call, retried after transient faults. `requestId`: as in `Turn`. */
+  sample(prompt: TokenBuffer, part: PartOptions): Promise<{ readonly part: SampleResult; readonly requestId: string }>;
 };
 
 type PartOptions = { readonly maxNewTokens: number | null; readonly stopStrings: StopStrings | null };
@@ -175,11 +178,10 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
   const attempt = async (
     prompt: TokenBuffer,
     { sampling, stopStrings }: Required<Pick<SampleRequest, "sampling" | "stopStrings">>,
-  ): Promise<SampleResult> => {
-    const requestId = requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
-      turn,
-      call: discarded * 1000 + ++calls,
-    });
+  ): ReturnType<TurnCalls["sample"]> => {
+    const place = { turn, call: discarded * 1000 + ++calls };
+    const recordedId = requestIdOf(episodeId, place);
+    const requestId = requestTag === "" ? recordedId : requestIdOf(`${episodeId}@${requestTag}`, place);
     const routedExpertsFrom = request.experts?.from ?? null;
     const call: SampleRequest = {
       prompt,
@@ -194,7 +196,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
     try {
       const result = await deadlines.run((signal) => engine.sample(call, { ...streaming, signal }), timeoutMs);
       untold = result.sampledTokens.subarray(told);
-      return result;
+      return { part: result, requestId: recordedId };
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
       const message = `Cannot finish turn ${turn} of episode "${episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`;
