@@ -175,7 +175,9 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
     within(async ({ coordinator }) => {
       const { queue } = await coordinator();
       const long = jobOf("a#0", { sampling: "x".repeat(2_000_000) });
-      await expect(queue.submit(long)).rejects.toThrow(/^Cannot send a message of \d+ bytes: .* accepts at most 1048576; raise/);
+      await expect(queue.submit(long)).rejects.toThrow(
+        /^Cannot send a message of \d+ bytes: .* accepts at most 1048576; raise/,
+      );
     }));
 
   test.concurrent("ids of any kind are no subjects, and keep apart", () =>
