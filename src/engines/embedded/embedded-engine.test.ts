@@ -264,7 +264,11 @@ describe("score()", () => {
   afterAll(() => engine.close());
   const tokens = testPrompt(200, 31);
   const call = (change: Partial<ScoreRequest> = {}): ScoreRequest => ({
-    ...{ tokens, from: 100, topTokens: 3, requestId: "s", routingKey: null },
+    tokens,
+    from: 100,
+    topTokens: 3,
+    requestId: "s",
+    routingKey: null,
     ...change,
   });
 

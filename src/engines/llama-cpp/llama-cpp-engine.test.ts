@@ -361,7 +361,11 @@ describe("abort() and signals", () => {
 describe("score()", () => {
   const tokens = Uint32Array.from({ length: 150 }, (_, at) => (at * 7) % vocabularySize);
   const call = (change: Partial<ScoreRequest> = {}): ScoreRequest => ({
-    ...{ tokens, from: 20, topTokens: 2, requestId: "s", routingKey: null },
+    tokens,
+    from: 20,
+    topTokens: 2,
+    requestId: "s",
+    routingKey: null,
     ...change,
   });
 
