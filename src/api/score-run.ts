@@ -148,7 +148,7 @@ export async function scoreEpisodes(reader: RunFolder, scoring: Scoring): Promis
     await Promise.all(running);
   }
   const isStopped = drain?.aborted === true || signal?.aborted === true;
-  const [fault] = isStopped ? faults.filter((error) => !isCancelled(error)) : faults;
+  const [fault] = isStopped ? faults.filter((error) => !isCancelled(error) && error !== signal?.reason) : faults;
   if (fault !== undefined) throw fault;
   return { ...shown(), end: isStopped ? "interrupted" : "done" };
 }
