@@ -115,14 +115,15 @@ export async function scoreEpisodes(reader: RunFolder, scoring: Scoring): Promis
   const faults: unknown[] = [];
   const running = new Set<Promise<void>>();
   const begin = (summary: EpisodeSummary, release: () => void): void => {
-    const task = scoreEpisode(reader, summary, scoring)
-      .then(async ({ samples, ...more }) => {
-        await file.append({ id: summary.id, samples });
-        counts.scored++;
-        counts.samples += samples.length;
-        for (const name of ["tooLong", "tokens", "difference", "compared"] as const) counts[name] += more[name];
-        onProgress?.(shown());
-      })
+    const score = async (): Promise<void> => {
+      const { samples, ...more } = await scoreEpisode(reader, summary, scoring);
+      await file.append({ id: summary.id, samples });
+      counts.scored++;
+      counts.samples += samples.length;
+      for (const name of ["tooLong", "tokens", "difference", "compared"] as const) counts[name] += more[name];
+      onProgress?.(shown());
+    };
+    const task = score()
       .catch((error: unknown) => {
         faults.push(error);
         stopping.abort();

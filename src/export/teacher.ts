@@ -39,7 +39,7 @@ function ownLogprobs(sample: Sample, teacher: TeacherScores | null, start: numbe
   return Array.from({ length: sample.tokens.length - start }, (_, at) => scores.logprobs[start + at - from] ?? 0);
 }
 
-/** In verl, place `i` belongs to the token after token `i`, for all tokens; the last place is a filler. */
+/** Place `i` of verl's lists belongs to the token after token `i`; the last place is a filler. */
 export const addVerlTeacher = <Row extends { readonly extra_fields: object }>(
   row: Row,
   sample: Sample,

@@ -95,7 +95,7 @@ describe("a policy learner with a teacher", () => {
   });
 
   test("comes closer to the teacher, and not to another one", async () => {
-    /** Logprobs of a teacher that gives half of the probability to ten tokens, whatever precedes them. */
+    /** Logprobs of a teacher that gives half of the probability to ten tokens at every place. */
     const logprobsOf =
       (first: number) =>
       ({ tokens, targets }: LossSequence): Float32Array =>

@@ -299,7 +299,7 @@ async function collectGroups(
     for (const { plan, members } of finished) {
       const episodes = await Promise.all(members.map(({ ended }) => ended.open()));
       const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
-      // A teacher values every token, whatever the rewards.
+      // A teacher values every token, also of groups with equal rewards.
       const isSilent =
         teacher !== null
           ? rewards.length === 0

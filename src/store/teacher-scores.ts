@@ -85,10 +85,13 @@ export async function openTeacherScores(folder: string, teacher: Teacher): Promi
       scored,
       append: (episode) => {
         const line = lineOf({ id: episode.id, samples: episode.samples.map(toJson) });
-        last = last.then(async () => {
+        const before = last;
+        const write = async (): Promise<void> => {
+          await before;
           await file.append(line);
           scored.add(episode.id);
-        });
+        };
+        last = write();
         // The caller receives the rejection, and so does the next one.
         last.catch(() => undefined);
         return last;
