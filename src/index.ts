@@ -56,6 +56,7 @@ export {
   planEvaluation,
   planRollout,
   rollout,
+  scoreRun,
   serve,
   serveEnvironment,
   train,
@@ -93,6 +94,8 @@ export { type ExportCounts, NothingToExportError } from "./api/export-counts.ts"
 export type { ExportRunOptions, ExportRunResult } from "./api/export-run.ts";
 export type { MergeRunOptions, MergeRunResult } from "./api/merge-run.ts";
 export type { RowsFault, VerifyRowsOptions, VerifyRowsResult } from "./api/verify-rows.ts";
+export type { ScoreCounts, ScoreRunOptions, ScoreRunResult } from "./api/score-run.ts";
+export type { TeacherOptions } from "./api/teacher.ts";
 export type { RunningEnvServer, ServeEnvironmentOptions } from "./api/env-server.ts";
 export type { InitEnvironmentOptions, InitEnvironmentResult } from "./api/init-environment.ts";
 export type { GatewayOptions, RunningGateway } from "./api/gateway.ts";

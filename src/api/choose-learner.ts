@@ -46,6 +46,11 @@ export async function createLearner(
       `Cannot use --credit ${settings.credit} with --algorithm sft: imitation has no rewards; remove it.`,
     );
   }
+  if (isCloning && settings.teacher !== null) {
+    throw new ConfigurationError(
+      "Cannot use --teacher with --algorithm sft: imitation samples nothing that a teacher could score; use --algorithm grpo.",
+    );
+  }
   const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
   const { seed } = base;
   if (settings.from === null) {
@@ -55,9 +60,11 @@ export async function createLearner(
         `Cannot discount by ${creditDiscount}: with --credit outcome every token answers for the whole reward; pass --credit turn, or remove --credit-discount.`,
       );
     }
+    const { teacherWeight, rewardWeight } = settings;
     const policy = new PolicyLearner(
       parts,
       {
+        distill: { teacherWeight, rewardWeight },
         ...updates,
         groups,
         groupSize,

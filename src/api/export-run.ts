@@ -40,6 +40,7 @@ import {
 } from "../store/index.ts";
 import { ExpertsWriter } from "./export-experts.ts";
 import { readExportGroups, type RunToExport } from "./export-groups.ts";
+import { ExportTeacher } from "./export-teacher.ts";
 import type { Tau2Export } from "./export-tau2.ts";
 import { templateKwargsOf, tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
@@ -137,7 +138,14 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
   const runs = await openRuns(folders, opening);
   const tau2 = options.format === tau2Results ? await tau2Of(runs) : null;
-  const format = tau2?.format ?? formatNamed(options.format);
+  const plain = tau2?.format ?? formatNamed(options.format);
+  const folderOf = ({ name, reader }: OpenedRun) => ({ name, folder: reader.location });
+  const scored = options.format === ownSamples ? null : await ExportTeacher.open(runs.map(folderOf));
+  const teacher = plain.teacherColumns === null ? null : scored;
+  if (scored !== null && teacher === null) {
+    opening.onNotice(`Note: rows of ${options.format} have no place for a teacher's logprobs, which the run has.`);
+  }
+  const format = teacher === null ? plain : { ...plain, columns: [...plain.columns, ...(plain.teacherColumns ?? [])] };
   const request: ExportRequest = { ...opening, format };
   const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
   const expertFolders = new Map<string | null, (episodeId: string) => string>();
@@ -149,7 +157,12 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
     readers.set(folder, reader);
     return experts.write(sample, episode, reader);
   };
-  const context = { ...(await contextOf(runs, request)), where: passes, expertsOf };
+  const context = {
+    ...(await contextOf(runs, request)),
+    where: passes,
+    expertsOf,
+    ...(teacher === null ? {} : { teacherOf: teacher.of }),
+  };
   const kind = fileKinds[options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl")];
   const title = runs.map(({ environment }) => recorded(environment, "env") ?? "episodes")[0] ?? "episodes";
   const open = (to: string): Promise<RowFile> => {
@@ -169,6 +182,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       }
       for (const { episode } of group.episodes) await context.learnTools(group.run, episode);
       await tau2?.learn(group);
+      await teacher?.learn(group);
       if (!format.holdsExperts && !isNoted && keepsExperts(group)) {
         isNoted = true;
         request.onNotice(`Note: rows of ${options.format} have no place for routed experts, which the run kept.`);
@@ -186,6 +200,11 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       );
     }
     experts.close();
+    if (teacher !== null && teacher.missing > 0) {
+      request.onNotice(
+        `Note: ${teacher.missing} rows have no teacher's logprobs; score the run again for those that ended since.`,
+      );
+    }
     return { ...counts, bytes: await file.close(), expertBytes: experts.size };
   } catch (error) {
     await file.abandon();

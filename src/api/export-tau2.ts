@@ -70,6 +70,7 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
     wholeGroups: false,
     holdsTurnRewards: true,
     holdsExperts: false,
+    teacherColumns: null,
     needsTools: false,
     file: (path) =>
       createDocumentFile(path, tau2ResultsBegin, () =>

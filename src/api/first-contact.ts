@@ -63,7 +63,7 @@ function notReady(address: string, maxWaitMs: number): ConfigurationError {
 }
 
 /** Words, digits, spaces and letters of several scripts: other vocabularies split them differently. */
-const probe = "The 12 quick brown foxes\n\tjump over 345 lazy dogs; naïve Grüße, 你好, привет!";
+export const probe = "The 12 quick brown foxes\n\tjump over 345 lazy dogs; naïve Grüße, 你好, привет!";
 
 /**
  * Rejects with a `ConfigurationError` when a server has a different vocabulary than the folder, or

@@ -12,6 +12,7 @@ import type * as gatewayModule from "./gateway.ts";
 import type * as initEnvironmentModule from "./init-environment.ts";
 import type * as mergeRunModule from "./merge-run.ts";
 import type * as rolloutModule from "./rollout.ts";
+import type * as scoreRunModule from "./score-run.ts";
 import type * as serveModule from "./serve.ts";
 import type * as trainModule from "./train.ts";
 import type * as verifyRowsModule from "./verify-rows.ts";
@@ -181,6 +182,19 @@ export const exportRun: typeof exportRunModule.exportRun = async (...given) =>
  */
 export const mergeRun: typeof mergeRunModule.mergeRun = async (...given) =>
   (await import("./merge-run.ts")).mergeRun(...given);
+
+/**
+ * Scores the sampled tokens of a run under a teacher's weights, and writes the logprobs into
+ * `teacher-scores.jsonl` of its folder, from which exports take them. An episode is scored once,
+ * however often the call is interrupted and repeated. Rejects with a `ConfigurationError` for
+ * settings that the caller can correct, and with the failure of the engine that retries did not
+ * cure; what was scored until then is kept.
+ *
+ * @example
+ * const { reverseKl } = await scoreRun({ run: "runs/one", teacher: "embedded", model: "bookshop-1m" });
+ */
+export const scoreRun: typeof scoreRunModule.scoreRun = async (...given) =>
+  (await import("./score-run.ts")).scoreRun(...given);
 
 /**
  * Serves the episodes of an environment over MCP, at `/mcp` below the address, and over OpenEnv, at

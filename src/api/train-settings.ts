@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import {
+  address,
   choice,
   custom,
   flag,
@@ -12,6 +13,7 @@ import {
   section,
   type SettingValues,
   text,
+  variable,
   whole,
 } from "../parts/setting.ts";
 
@@ -57,6 +59,18 @@ export const trainSettings = section("Learning", {
     "how far the probability ratio to the sampling policy may deviate from 1, or none; on-policy steps need none",
   ),
   kl: number("<weight>", 0.1, { min: 0 }).help("weight of the KL penalty for moving away from the initial model"),
+  teacher: text("<engine>", "the name of an engine that scores").help(
+    "learn from a teacher too: every sampled token is credited with the teacher's logprob minus the policy's (reverse KL); sglang, vllm, llama-cpp or embedded",
+  ),
+  teacherModel: text("<folder>", "a model folder or a GGUF file").help(
+    "weights of the teacher (embedded: a model folder or a shipped model; llama-cpp: a GGUF file)",
+  ),
+  teacherUrl: address("an address like http://127.0.0.1:30000").help("server of the teacher (sglang, vllm)"),
+  teacherApiKeyEnv: variable.help("environment variable with the key for the teacher's server"),
+  teacherWeight: number("<weight>", 1, { min: 0 }).help("weight of the teacher's credit"),
+  rewardWeight: number("<weight>", 1, { min: 0 }).help(
+    "weight of the rewards' advantages beside a teacher; 0 learns from the teacher only",
+  ),
   entropy: number("<weight>", 0, { min: 0 }).help("weight of the entropy bonus"),
   maxGradNorm: custom<number | null>("<norm>", {
     default: 1,

@@ -30,6 +30,7 @@ import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { createLearner } from "./choose-learner.ts";
 import { chooseModel } from "./choose-model.ts";
 import { withShippedModel } from "./model-path.ts";
+import { openTrainingTeacher, shownSettings } from "./train-teacher.ts";
 import { isRealModel, loadEmbedded, loadTorch } from "./train-model.ts";
 import { chooseTasks, holdOut, traitsIn } from "./train-tasks.ts";
 import { samplingOf } from "./choose-policy.ts";
@@ -168,7 +169,9 @@ async function trainWith(
   const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
   const rank = grading === null ? null : groupRanking(grading);
   const taskset = prepared.trainTasks;
-  const parts: PolicyParts = { trainer, runEpisode, rank, publish, reference, taskset, order: prepared.order };
+  const teacher = await openTrainingTeacher(given, modelFolder, { signal: stopping, notice, opened });
+  const { order } = prepared;
+  const parts: PolicyParts = { trainer, runEpisode, rank, publish, reference, taskset, order, teacher };
   const agreement = trained.agreement === undefined ? {} : { agreement: trained.agreement };
   const learner = await createLearner(given, parts, { base, modelFolder, state, sabotage, cloner, ...agreement });
   const id = settings.resume === null ? randomUUID() : await idOf(place);
@@ -190,7 +193,7 @@ async function trainWith(
       environment: environment.name,
       split,
       model: modelFolder,
-      learning: fromPlain(settings) as JsonObject,
+      learning: fromPlain(shownSettings(settings)) as JsonObject,
       configuration: settingsJson(base),
     };
     await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
@@ -234,7 +237,7 @@ function pointOf({ step, ...measured }: StepMetrics): CurvePoint {
 
 /** The settings by the names of flags. */
 function flagsOf({ settings, base }: Pick<TrainingSettings, "settings" | "base">): Readonly<Record<string, unknown>> {
-  const own = Object.entries(settings).map(([name, value]) => [keyOf(name), value] as const);
+  const own = Object.entries(shownSettings(settings)).map(([name, value]) => [keyOf(name), value] as const);
   return { ...settingsRecord(base), ...Object.fromEntries(own) };
 }
 
@@ -291,7 +294,7 @@ const realTraining = {
 
 /** Options that may be given again to a resumed training. */
 const changeable: ReadonlySet<string> = new Set([
-  ...["resume", "steps", "minutes", "metrics", "quiet", "python", "install"],
+  ...["resume", "steps", "minutes", "metrics", "quiet", "python", "install", "teacherUrl", "teacherApiKeyEnv"],
   ...["cwd", "variables", "signal", "drain", "onEvent"],
 ]);
 

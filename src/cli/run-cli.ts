@@ -26,6 +26,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   inspect: async () => (await import("./commands/inspect-command.ts")).inspectCommand,
   compare: async () => (await import("./commands/compare-command.ts")).compareCommand,
   view: async () => (await import("./commands/view-command.ts")).viewCommand,
+  score: async () => (await import("./commands/score-command.ts")).scoreCommand,
   export: async () => (await import("./commands/export-command.ts")).exportCommand,
   "verify-rows": async () => (await import("./commands/verify-rows-command.ts")).verifyRowsCommand,
   merge: async () => (await import("./commands/export-command.ts")).mergeCommand,

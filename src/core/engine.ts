@@ -1,6 +1,7 @@
 // The engine as a contract: token ids in, sampled ids and logprobs out. Implementations: `engines/`.
 
 import type { Constraint, ConstraintKind } from "./constraint.ts";
+import type { Scorer } from "./scoring.ts";
 import type { TokenBuffer } from "./token-buffer.ts";
 import type { Finish, WeightSpan } from "./turn.ts";
 
@@ -146,9 +147,9 @@ export type SampleOptions = {
  * call concurrently; the prompt may grow after the promise settles.
  *
  * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller
- * (`rollout/`).
+ * (`rollout/`). `score` is absent if the engine cannot score tokens.
  */
-export interface Engine {
+export interface Engine extends Partial<Scorer> {
   readonly name: string;
   /** Kinds of constraints that it samples under. @default none */
   readonly constraints?: readonly ConstraintKind[];

@@ -13,6 +13,7 @@ export type * from "./judge.ts";
 export type * from "./local-engine.ts";
 export * from "./message.ts";
 export * from "./renderer.ts";
+export type * from "./scoring.ts";
 export type * from "./judge.ts";
 export * from "./token-buffer.ts";
 export * from "./turn.ts";

@@ -12,6 +12,7 @@ import type {
   StopStrings,
 } from "../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../core/failure.ts";
+import { scoreProblem, type ScoreOptions, type Scorer, type ScoreRequest, type ScoreResult } from "../core/scoring.ts";
 import type { Finish } from "../core/turn.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
@@ -129,7 +130,7 @@ function highest(powers: Float32Array): number {
 }
 
 /**
- * Creates an error of the boundary; `state` completes "Cannot sample from <engine>: ...". Not
+ * Creates an error of the boundary; `state` is the part of the message after the colon. Not
  * retryable by default.
  */
 type FailureMaker = (
@@ -137,6 +138,15 @@ type FailureMaker = (
   state: string,
   options?: { readonly retryable?: boolean; readonly cause?: unknown },
 ) => AttributedError;
+
+/** `what` completes "Cannot ...". */
+function failureMaker(what: string): FailureMaker {
+  return (code, state, { retryable = false, cause } = {}) => {
+    const message = `Cannot ${what}: ${state}.`;
+    const causeText = cause instanceof Error ? cause.message : null;
+    return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
+  };
+}
 
 /** The reason why a generation ended. "matched": a stop token was sampled. */
 export type Ending = "matched" | "length" | "abort";
@@ -153,7 +163,12 @@ export type Generated = {
 };
 
 /** A generation in flight. After `abort` it settles soon, with the tokens so far. */
-export type Generating = { readonly finished: Promise<Generated>; readonly abort: () => void };
+export type Generating = Live<Generated>;
+
+/** A score in flight. After `abort` it settles soon, with `null`. */
+export type Scoring = Live<ScoreResult | null>;
+
+type Live<T> = { readonly finished: Promise<T>; readonly abort: () => void };
 
 /** Options of a generation besides its prompt and parameters. */
 export type GenerateOptions = {
@@ -166,25 +181,23 @@ export type GenerateOptions = {
  * Base of the engines in this process: parses calls, lets `generate` run them, and cancels or
  * aborts them in flight.
  */
-export abstract class InProcessEngine implements Engine {
+export abstract class InProcessEngine implements Engine, Scorer {
   abstract readonly name: string;
   protected readonly failure: FailureMaker;
+  protected readonly scoreFailure: FailureMaker;
   /** A different seed for each call without one. */
   protected readonly freshSeed: () => number;
   protected isClosed = false;
   readonly #limits: ModelLimits;
-  readonly #live = new Set<Generating & { readonly requestId: string }>();
+  readonly #live = new Set<Live<unknown> & { readonly requestId: string }>();
 
   /** `engine` is the name for messages. */
   constructor(engine: string, limits: ModelLimits, seed: number) {
     let calls = 0;
     this.#limits = limits;
     this.freshSeed = () => deriveSeed(seed, "call", calls++);
-    this.failure = (code, state, { retryable = false, cause } = {}) => {
-      const message = `Cannot sample from ${engine}: ${state}.`;
-      const causeText = cause instanceof Error ? cause.message : null;
-      return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
-    };
+    this.failure = failureMaker(`sample from ${engine}`);
+    this.scoreFailure = failureMaker(`score tokens with ${engine}`);
   }
 
   async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
@@ -205,11 +218,7 @@ export abstract class InProcessEngine implements Engine {
     };
     const isWatched = onTokens !== undefined || stops.isWatching;
     const options = { routingKey: request.routingKey, onTokens: isWatched ? tell : null };
-    const live = { ...this.generate(prompt, params, options), requestId: request.requestId };
-    this.#live.add(live);
-    // A cancelled call continues until it is aborted, and keeps its slot meanwhile.
-    const leave = (): void => void this.#live.delete(live);
-    live.finished.then(leave, leave);
+    const live = this.#track(this.generate(prompt, params, options), request.requestId);
     const generated = await this.#unlessCancelled(live, signal);
     const { ids, logprobs, finish, versions, cachedTokens } = stops.cut(generated);
     return {
@@ -221,6 +230,23 @@ export abstract class InProcessEngine implements Engine {
     };
   }
 
+  async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
+    const { scoreFailure: failure } = this;
+    if (this.isClosed) throw failure("cancelled", "it was closed");
+    const { vocabularySize, contextLength } = this.#limits;
+    const problem = scoreProblem(request, vocabularySize);
+    if (problem !== null) throw failure("bad-request", problem);
+    const { length } = request.tokens;
+    if (length > contextLength) {
+      throw failure("context-length", `there are ${length} tokens, expected at most ${contextLength}`);
+    }
+    if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");
+    const live = this.#track(this.scoreTokens({ ...request, tokens: request.tokens.slice() }), request.requestId);
+    const scored = await this.#unlessCancelled(live, signal, failure);
+    if (scored === null) throw failure("cancelled", "it was aborted");
+    return scored;
+  }
+
   async abort(requestId: string): Promise<void> {
     for (const live of this.#live) if (live.requestId === requestId) live.abort();
   }
@@ -230,19 +256,35 @@ export abstract class InProcessEngine implements Engine {
   /** `finished` may reject only with an `AttributedError`. */
   protected abstract generate(prompt: Uint32Array, params: GenerationParams, options: GenerateOptions): Generating;
 
+  /** Takes a valid request. `finished` may reject only with an `AttributedError`. */
+  protected abstract scoreTokens(request: ScoreRequest): Scoring;
+
   /** Aborts all calls; settles once none is in flight. */
   protected async abortAll(): Promise<void> {
     for (const live of this.#live) live.abort();
     await Promise.allSettled([...this.#live].map(({ finished }) => finished));
   }
 
-  /** Rejects as soon as the signal aborts; the generation then ends too. */
-  #unlessCancelled({ finished, abort }: Generating, signal: AbortSignal | undefined): Promise<Generated> {
+  /** A cancelled call continues until it is aborted, and keeps its slot meanwhile. */
+  #track<T>(call: Live<T>, requestId: string): Live<T> {
+    const live = { ...call, requestId };
+    this.#live.add(live);
+    const leave = (): void => void this.#live.delete(live);
+    live.finished.then(leave, leave);
+    return live;
+  }
+
+  /** Rejects as soon as the signal aborts; the call then ends too. */
+  #unlessCancelled<T>(
+    { finished, abort }: Live<T>,
+    signal: AbortSignal | undefined,
+    failure: FailureMaker = this.failure,
+  ): Promise<T> {
     if (signal === undefined) return finished;
     return new Promise((resolve, reject) => {
       const leave = subscribeToAbort(signal, () => {
         abort();
-        reject(this.failure("cancelled", "the caller cancelled it"));
+        reject(failure("cancelled", "the caller cancelled it"));
       });
       finished.then(resolve, reject).finally(leave);
     });

@@ -11,6 +11,15 @@ import { createInspectFile } from "./files.ts";
 import { eachSample, type EpisodeToExport, type ExportContext, type ExportFormat, rowFormat } from "./row-format.ts";
 import { countLabels } from "./samples.ts";
 import {
+  addSlimeTeacher,
+  addTinkerTeacher,
+  addTrlTeacher,
+  addVerlTeacher,
+  slimeTeacherColumns,
+  tinkerTeacherColumns,
+  trlTeacherColumns,
+} from "./teacher.ts";
+import {
   atroposColumns,
   sftTokensColumns,
   slimeColumns,
@@ -33,7 +42,8 @@ export const exportFormats = {
       const row = toSlimeRow(sample, origin, { decode: (tokens) => decode(tokens, origin) });
       const place = expertsOf?.(sample, origin) ?? null;
       return place === null ? row : { ...row, metadata: { ...row.metadata, routed_experts: place } };
-    }),
+    }, addSlimeTeacher),
+    teacherColumns: slimeTeacherColumns,
     trainedTokens: ({ loss_mask }) => countOnesIn(loss_mask),
     needsText: true,
     holdsTurnRewards: true,
@@ -46,7 +56,8 @@ export const exportFormats = {
       const row = toVerlRow(sample, origin);
       const place = expertsOf?.(sample, origin) ?? null;
       return place === null ? row : { ...row, extra_fields: { ...row.extra_fields, routed_experts: place } };
-    }),
+    }, addVerlTeacher),
+    teacherColumns: [],
     trainedTokens: ({ response_mask }) => countOnesIn(response_mask),
   }),
   atropos: rowFormat(atroposColumns, {
@@ -67,9 +78,14 @@ export const exportFormats = {
       })),
     trainedTokens: ({ traces }) => sum(traces[0].nodes.map(({ mask }) => mask.filter(Boolean).length)),
   }),
-  tinker: rowFormat(tinkerColumns, { rowsOf: eachSample(toTinkerRow), trainedTokens: ({ mask }) => countOnesIn(mask) }),
+  tinker: rowFormat(tinkerColumns, {
+    rowsOf: eachSample(toTinkerRow, addTinkerTeacher),
+    teacherColumns: tinkerTeacherColumns,
+    trainedTokens: ({ mask }) => countOnesIn(mask),
+  }),
   trl: rowFormat(trlColumns, {
-    rowsOf: eachSample(toTrlRow),
+    rowsOf: eachSample(toTrlRow, addTrlTeacher),
+    teacherColumns: trlTeacherColumns,
     trainedTokens: ({ env_mask }) => countOnesIn(env_mask),
     wholeGroups: true,
   }),

@@ -32,6 +32,7 @@ export {
   type TurnRewardsChoice,
   turnRewardsChoices,
 } from "./formats.ts";
+export type { TeacherScores } from "./teacher.ts";
 export type { EpisodeFacts, ExportOrigin, SampleFacts } from "./samples.ts";
 export {
   type AtroposRow,

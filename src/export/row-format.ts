@@ -6,6 +6,7 @@ import type { EpisodeSamples, Sample } from "../core/index.ts";
 import type { AnyRow, Columns } from "./columns.ts";
 import type { RowFile } from "./files.ts";
 import type { ExportOrigin } from "./samples.ts";
+import type { TeacherFields, TeacherScores } from "./teacher.ts";
 
 export type EpisodeToExport = { readonly origin: ExportOrigin; readonly result: EpisodeSamples };
 
@@ -22,6 +23,11 @@ export type ExportContext = {
    * @default no sample has any
    */
   readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
+  /**
+   * A teacher's scores of a sample, for formats with `teacherColumns`; `null` if it is not scored.
+   * @default no row has a place for scores
+   */
+  readonly teacherOf?: (sample: Sample, origin: ExportOrigin) => TeacherScores | null;
 };
 
 /**
@@ -56,6 +62,11 @@ export type ExportFormat = {
   readonly holdsTurnRewards: boolean;
   /** True: the format calls `expertsOf`, and a row names the place of its tokens' experts. */
   readonly holdsExperts: boolean;
+  /**
+   * Columns that rows also have if the context has `teacherOf`; empty if scores are in other
+   * columns, `null` if the format has no place for them.
+   */
+  readonly teacherColumns: Columns<AnyRow> | null;
   /** The rows of one group; `episodes` is not empty. */
   readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
   /** Tokens of the row that enter the loss; `null` for formats without tokens. */
@@ -91,6 +102,7 @@ export function rowFormat<Row extends AnyRow>(
     wholeGroups: false,
     holdsTurnRewards: false,
     holdsExperts: false,
+    teacherColumns: null,
     whyLeftOut: "no token that could be trained is recorded",
     needsTools: columns.some(({ name }) => name === "tools"),
     file: "any",
@@ -100,12 +112,17 @@ export function rowFormat<Row extends AnyRow>(
   };
 }
 
-/** One row for each sample. */
+/** One row for each sample. `teacher` adds a teacher's scores to a row. */
 export function eachSample<Row>(
   toRow: (sample: Sample, origin: ExportOrigin, context: ExportContext) => Row,
+  teacher: TeacherFields<Row> | null = null,
 ): RowsOf<Row> {
   return (episodes, context) =>
     episodes.flatMap(({ origin, result }) =>
-      result.samples.map((sample) => ({ row: toRow(sample, origin, context), episodes: [origin] })),
+      result.samples.map((sample) => {
+        const row = toRow(sample, origin, context);
+        if (teacher === null || context.teacherOf === undefined) return { row, episodes: [origin] };
+        return { row: teacher(row, sample, context.teacherOf(sample, origin)), episodes: [origin] };
+      }),
     );
 }

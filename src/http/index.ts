@@ -12,6 +12,7 @@ export { type HttpFetch, httpFetch, type HttpFetchOptions } from "./http-fetch.t
 export { createHttpPool } from "./http-pool.ts";
 export * from "./redactor.ts";
 export * from "./reply.ts";
+export * from "./score-reply.ts";
 export * from "./web-socket.ts";
 export { acceptedEncodings } from "./content-encoding.ts";
 export { BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";

@@ -72,7 +72,7 @@ export function sumLoads(loads: readonly (EngineLoad | null)[]): EngineLoad | nu
  * Rounding raises the logprob of a certain token slightly above 0. In 32 bits, like stored
  * logprobs.
  */
-const mostLogprob = Math.fround(1e-3);
+export const mostLogprob = Math.fround(1e-3);
 
 type SampledTokens = {
   readonly sampledTokens: Uint32Array;

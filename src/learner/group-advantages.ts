@@ -64,6 +64,8 @@ export type WeighOptions = AdvantageOptions & {
    * 0 and at most 1. @default 1
    */
   readonly discount?: number;
+  /** Keeps samples whose advantage is 0, for a teacher that values their tokens. @default false */
+  readonly keepsAll?: boolean;
 };
 
 /**
@@ -86,14 +88,14 @@ export function weighSamples(
   return graded.flatMap((episodes, group) =>
     episodes.flatMap(({ samples, price }, index) => {
       const advantage = advantages[group]![index]! - price;
-      return advantage === 0 ? [] : samples.map((sample) => ({ sample, advantage }));
+      return advantage === 0 && options.keepsAll !== true ? [] : samples.map((sample) => ({ sample, advantage }));
     }),
   );
 }
 
 function weighTurns(
   groups: readonly { readonly episodes: readonly FinishedEpisode[] }[],
-  { baseline, normalize, penalty, discount = 1 }: WeighOptions,
+  { baseline, normalize, penalty, discount = 1, keepsAll = false }: WeighOptions,
 ): WeightedSample[] {
   const graded = groups.map(({ episodes }) => episodes.filter(({ episode }) => episode.reward !== null));
   const pools = baseline === "group" ? graded : [graded.flat()];
@@ -110,7 +112,7 @@ function weighTurns(
         const advantage = new Float32Array(sample.tokens.length);
         for (const { turn, start, end, isTrained } of turnSpans(sample, episode.trajectory))
           if (isTrained) advantage.fill(byTurn.get(turn) ?? 0, start, end);
-        return advantage.every((one) => one === 0) ? [] : [{ sample, advantage }];
+        return !keepsAll && advantage.every((one) => one === 0) ? [] : [{ sample, advantage }];
       });
     });
   });

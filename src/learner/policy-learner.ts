@@ -21,6 +21,7 @@ import {
   type LossSequence,
   type SequenceOutcome,
 } from "./loss.ts";
+import { distilled, type DistillOptions } from "./distillation.ts";
 import type { UpdateOptions } from "./model/index.ts";
 import { liveShares, type LiveShares, type TaskOrder } from "./task-order.ts";
 import type { LossOutcome } from "./trainer.ts";
@@ -59,6 +60,8 @@ export type PolicyOptions = UpdateSchedule & {
   readonly agreement?: Pick<LogprobAgreement, "mean" | "largest">;
   /** Deliberate mistakes, for experiments that show the purpose of the checks. */
   readonly sabotage: Sabotage;
+  /** Weights of the teacher and of rewards, if there is a teacher. @default both 1 */
+  readonly distill?: DistillOptions;
 };
 
 /** The two calls of a trainer that make a step: gradients of a loss, and an update from them. */
@@ -80,6 +83,8 @@ export type PolicyParts = {
   readonly publish: (version: string) => Promise<void>;
   /** Outcomes under the weights to stay close to; called only if the loss has `kl`. */
   readonly reference: (sequences: readonly LossSequence[]) => Promise<readonly SequenceOutcome[]>;
+  /** Logprobs of a teacher at the targets of each sequence. @default no teacher */
+  readonly teacher?: ((sequences: readonly LossSequence[]) => Promise<readonly Float32Array[]>) | null;
 };
 
 /** Progress of a learner, apart from the weights and the optimizer. */
@@ -102,6 +107,7 @@ export type PolicyStep = {
   /** The version of the weights that sampled the step. */
   readonly weightVersion: string;
   readonly groups: readonly StepGroup[];
+  readonly hasTeacher: boolean;
   /** `null` if no group taught anything; the weights are unchanged then. */
   readonly update: PolicyUpdate | null;
   readonly rolloutMs: number;
@@ -164,6 +170,7 @@ export class PolicyLearner {
       credit,
       discount,
       normalize: this.#options.normalizeAdvantages,
+      keepsAll: (this.#parts.teacher ?? null) !== null,
     });
     const update =
       rows.length === 0 ? null : await updatePolicy(this.#parts, this.#options, { step: state.step, rows });
@@ -179,12 +186,13 @@ export class PolicyLearner {
     };
     await this.#parts.publish(this.weightVersion);
     const [rolloutMs, trainMs] = [trained - begun, performance.now() - trained];
-    return { step: this.#state.step, weightVersion, groups, update, rolloutMs, trainMs };
+    const hasTeacher = (this.#parts.teacher ?? null) !== null;
+    return { step: this.#state.step, weightVersion, groups, hasTeacher, update, rolloutMs, trainMs };
   }
 }
 
 async function updatePolicy(
-  { trainer, reference }: PolicyParts,
+  { trainer, reference, teacher = null }: PolicyParts,
   options: PolicyOptions,
   { step: made, rows }: { readonly step: number; readonly rows: readonly WeightedSample[] },
 ) {
@@ -194,6 +202,11 @@ async function updatePolicy(
   if ((loss.kl ?? 0) !== 0) {
     const outcomes = await reference(sequences);
     sequences = sequences.map((sequence, index) => ({ ...sequence, referenceLogprobs: outcomes[index]!.logprobs }));
+  }
+  let teacherKl: number | null = null;
+  if (teacher !== null) {
+    const { distill = { teacherWeight: 1, rewardWeight: 1 } } = options;
+    ({ sequences, teacherKl } = distilled(sequences, await teacher(sequences), distill));
   }
   const outcome = await trainer.accumulate(sequences, loss);
   const agreement = logprobAgreement(sequences, outcome.sequences);
@@ -215,6 +228,8 @@ async function updatePolicy(
     gradientNorm,
     learningRate,
     agreement,
+    /** Estimate of KL(policy, teacher) over the tokens in the loss; `null` without a teacher. */
+    teacherKl,
   };
 }
 
@@ -263,7 +278,7 @@ const worthAWave = 0.25;
  * the result independent of which episode ends first.
  */
 async function collectGroups(
-  { runEpisode, rank = null, taskset, order }: PolicyParts,
+  { runEpisode, rank = null, taskset, order, teacher = null }: PolicyParts,
   { groups, groupSize, maxGroups, seed, credit, creditDiscount = 1 }: PolicyOptions,
   state: LearnerState,
   signal: AbortSignal,
@@ -284,8 +299,13 @@ async function collectGroups(
     for (const { plan, members } of finished) {
       const episodes = await Promise.all(members.map(({ ended }) => ended.open()));
       const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
+      // A teacher values every token, also of groups with equal rewards.
       const isSilent =
-        credit === "turn" ? teachesNothing(episodes, { discount: creditDiscount }) : hasZeroVariance(rewards);
+        teacher !== null
+          ? rewards.length === 0
+          : credit === "turn"
+            ? teachesNothing(episodes, { discount: creditDiscount })
+            : hasZeroVariance(rewards);
       collected.push({ task: plan.task, episodes, hasZeroVariance: isSilent });
     }
     if (signal.aborted) break;
@@ -339,6 +359,7 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
     sampling_kl: agreement?.kl ?? null,
     corrected_tokens: update?.corrected ?? null,
     logprob_difference_largest: agreement?.largest ?? null,
+    ...(step.hasTeacher ? { teacher_kl: update?.teacherKl ?? null } : {}),
     rollout_seconds: step.rolloutMs / 1000,
     train_seconds: step.trainMs / 1000,
   };

@@ -10,7 +10,7 @@ import { rendererFor } from "../renderers/index.ts";
 import { type RunEpisode, episodeRunner } from "../rollout/index.ts";
 import { createTokenizer, trainChatTokenizer } from "../tokenizers/index.ts";
 import { selectUser } from "../users/index.ts";
-import { type LearnerState, PolicyLearner, type PolicyOptions } from "./policy-learner.ts";
+import { type LearnerState, PolicyLearner, type PolicyOptions, type PolicyParts } from "./policy-learner.ts";
 import { createTaskOrder } from "./task-order.ts";
 import { createTrainer, type Trainer } from "./trainer.ts";
 
@@ -71,9 +71,11 @@ export async function tinyLearner(
     readonly checkpoint?: Checkpoint;
     readonly optimizer?: Awaited<ReturnType<Trainer["optimizerState"]>>;
     readonly state?: LearnerState;
+    /** The teacher, made of the trainer. */
+    readonly teacherOf?: (trainer: Trainer) => NonNullable<PolicyParts["teacher"]>;
   } = {},
 ): Promise<TinyLearner> {
-  const { checkpoint = tinyCheckpoint, optimizer, state } = from;
+  const { checkpoint = tinyCheckpoint, optimizer, state, teacherOf } = from;
   const files = trainChatTokenizer(["Hi. Bye."], { vocabularySize: tinyConfig.vocabularySize });
   const tokenizer = await createTokenizer("tiny", files);
   const threads = 2;
@@ -107,6 +109,7 @@ export async function tinyLearner(
       taskset,
       order: createTaskOrder({ indexes, traitsOf: () => ({ kind: "all", case: null, level: null }), seed: 1 }),
       publish: (version) => engine.updateWeights(trainer.weights(), version),
+      ...(teacherOf === undefined ? {} : { teacher: teacherOf(trainer) }),
       reference: (sequences) => trainer.evaluate(sequences, { weights: tinyCheckpoint.weights }),
     },
     { ...tinyOptions, ...options },

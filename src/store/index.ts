@@ -26,3 +26,13 @@ export {
   type WhereGroup,
 } from "./where.ts";
 export { cleanShards, openShard, type ShardStore, unindexedEpisodes } from "./shard-store.ts";
+export {
+  type EpisodeScores,
+  openTeacherScores,
+  readTeacherScores,
+  type SampleScores,
+  type Teacher,
+  type TeacherScoresFile,
+  type TeacherScoresReader,
+  tokensChecksum,
+} from "./teacher-scores.ts";

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 
 import { type SampleRequest, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
+import type { ScoreRequest } from "../../core/scoring.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
 import { parameterLayout } from "../../learner/model/index.ts";
 import { engineConformance } from "../../testing/index.ts";
@@ -256,4 +257,51 @@ describe("close()", () => {
 test("options out of range are refused before a thread starts", () => {
   expect(() => make({ threads: 0 })).toThrow(ConfigurationError);
   expect(() => make({ maxSequences: 1.5 })).toThrow("maxSequences is 1.5, expected an integer from 1 to 1024");
+});
+
+describe("score()", () => {
+  const engine = make();
+  afterAll(() => engine.close());
+  const tokens = testPrompt(200, 31);
+  const call = (change: Partial<ScoreRequest> = {}): ScoreRequest => ({
+    tokens,
+    from: 100,
+    topTokens: 3,
+    requestId: "s",
+    routingKey: null,
+    ...change,
+  });
+
+  test("gives the logprobs that sampling reported, without a copy of the caller's tokens", async () => {
+    const generation = await engine.sample(request(tokens.subarray(0, 100), { maxNewTokens: 20 }));
+    const given = Uint32Array.of(...tokens.subarray(0, 100), ...generation.sampledTokens);
+    const scoring = engine.score(call({ tokens: given }));
+    given.fill(0);
+    const { logprobs, weightVersion } = await scoring;
+    expect(weightVersion).toBe("v1");
+    logprobs.forEach((logprob, at) => expect(Math.abs(logprob - generation.logprobs![at]!)).toBeLessThan(1e-4));
+  });
+
+  test("is the same however many calls run at a time", async () => {
+    const alone = await engine.score(call());
+    const all = await Promise.all(Array.from({ length: 12 }, (_, at) => engine.score(call({ requestId: `s${at}` }))));
+    for (const one of all) expect(one).toEqual(alone);
+  });
+
+  test("refuses what it cannot score, and a call that was cancelled", async () => {
+    expect(await codeOf(engine.score(call({ from: 0 })))).toBe("bad-request");
+    expect(await codeOf(engine.score(call({ topTokens: 65 })))).toBe("bad-request");
+    expect(await codeOf(engine.score(call({ tokens: Uint32Array.of(1, 64), from: 1 })))).toBe("bad-request");
+    expect(await codeOf(engine.score(call({ tokens: testPrompt(257, 1) })))).toBe("context-length");
+    expect(await codeOf(engine.score(call(), { signal: AbortSignal.abort() }))).toBe("cancelled");
+    const controller = new AbortController();
+    const scoring = codeOf(engine.score(call(), { signal: controller.signal }));
+    controller.abort();
+    expect(await scoring).toBe("cancelled");
+    const aborted = codeOf(engine.score(call({ requestId: "gone" })));
+    await engine.abort("gone");
+    expect(await aborted).toBe("cancelled");
+    // A context that is full can be scored: nothing is sampled after it.
+    expect((await engine.score(call({ tokens: testPrompt(256, 1) }))).logprobs).toHaveLength(156);
+  });
 });

@@ -6,6 +6,7 @@ import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
 
 import type { Engine, EngineControl } from "../../core/engine.ts";
+import type { Scorer, ScoreRequest } from "../../core/scoring.ts";
 import {
   type Checkpoint,
   type CompiledKernels,
@@ -19,6 +20,7 @@ import {
   type GenerationParams,
   InProcessEngine,
   inRange,
+  type Scoring,
 } from "../token-sampling.ts";
 import { CallFault, EngineThreads } from "./engine-threads.ts";
 
@@ -46,6 +48,7 @@ export type EmbeddedEngineOptions = {
 
 /** The operations that only this engine has. */
 export interface EmbeddedEngine extends Engine, EngineControl {
+  score: Scorer["score"];
   readonly config: ModelConfig;
   /** Sampler for the SGLang protocol front. Its calls may be mixed with the engine's own. */
   readonly sampler: EmbeddedSampler;
@@ -127,6 +130,11 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
     return { finished: this.#attributed(finished), abort };
   }
 
+  protected override scoreTokens(request: ScoreRequest): Scoring {
+    const { finished, abort } = this.#threads.pick(request.routingKey).score(request);
+    return { finished: this.#attributed(finished, this.scoreFailure), abort };
+  }
+
   async health(): Promise<boolean> {
     return !this.isClosed && this.#threads.areAlive;
   }
@@ -161,13 +169,13 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
   }
 
   /** A fault of a thread becomes a failure of this engine. */
-  async #attributed<T>(work: Promise<T>): Promise<T> {
+  async #attributed<T>(work: Promise<T>, failure = this.failure): Promise<T> {
     try {
       return await work;
     } catch (cause) {
-      if (cause instanceof CallFault) throw this.failure("server-error", cause.message, { cause });
-      if (this.isClosed) throw this.failure("cancelled", "it was closed");
-      throw this.failure("server-error", "a thread of it failed", { cause });
+      if (cause instanceof CallFault) throw failure("server-error", cause.message, { cause });
+      if (this.isClosed) throw failure("cancelled", "it was closed");
+      throw failure("server-error", "a thread of it failed", { cause });
     }
   }
 }

@@ -12,7 +12,8 @@ import {
   pageTokens,
   type ModelConfig,
 } from "../../learner/model/index.ts";
-import type { Generated, Generating, GenerationParams } from "../token-sampling.ts";
+import type { ScoreRequest, ScoreResult } from "../../core/scoring.ts";
+import type { Generated, Generating, GenerationParams, Scoring } from "../token-sampling.ts";
 
 /** The path works from both src/ and dist/: threads always run the build output. */
 const program = new URL("../../../dist/engines/embedded/worker-main.js", import.meta.url);
@@ -52,18 +53,22 @@ type GenerateOrder = {
   readonly streams: boolean;
 };
 
-/** `id` identifies the order in messages; an abort carries the id of its generation. */
-export type ToThread = (Order | GenerateOrder | { readonly type: "abort" }) & { readonly id: number };
+type ScoreOrder = { readonly type: "score"; readonly request: Pick<ScoreRequest, "tokens" | "from" | "topTokens"> };
+
+/** The result of a generation or a score; `null` for other orders, and for an aborted score. */
+type Outcome = Generated | ScoreResult | null;
+
+/** `id` identifies the order in messages; an abort carries the id of its call. */
+export type ToThread = (Order | GenerateOrder | ScoreOrder | { readonly type: "abort" }) & { readonly id: number };
 
 export type FromThread =
   | { readonly type: "tokens"; readonly id: number; readonly ids: number[]; readonly logprobs: number[] }
-  /** `finished` is the result of a generation; `null` for other orders. */
-  | { readonly type: "done"; readonly id: number; readonly finished: Generated | null }
-  /** One generation cannot be run; the thread continues. */
+  | { readonly type: "done"; readonly id: number; readonly finished: Outcome }
+  /** One call cannot be carried out; the thread continues. */
   | { readonly type: "failed"; readonly id: number; readonly problem: string };
 
 type Waiting = {
-  readonly resolve: (finished: Generated | null) => void;
+  readonly resolve: (finished: Outcome) => void;
   readonly reject: (error: Error) => void;
   readonly onTokens: OnTokens | null;
 };
@@ -93,18 +98,29 @@ class EngineThread {
   }
 
   generate(prompt: Uint32Array, params: GenerationParams, onTokens: OnTokens | null): Generating {
-    const id = this.#next;
+    const abort = this.#abortNext();
     const finished = this.order({ type: "generate", prompt, params, streams: onTokens !== null }, onTokens);
-    const abort = (): void => {
-      if (this.#waiting.has(id)) this.#send({ type: "abort", id });
-    };
     return { finished: finished as Promise<Generated>, abort };
   }
 
+  score({ tokens, from, topTokens }: ScoreRequest): Scoring {
+    const abort = this.#abortNext();
+    const finished = this.order({ type: "score", request: { tokens, from, topTokens } });
+    return { finished: finished as Promise<ScoreResult | null>, abort };
+  }
+
+  /** Aborts the call that is ordered next. */
+  #abortNext(): () => void {
+    const id = this.#next;
+    return () => {
+      if (this.#waiting.has(id)) this.#send({ type: "abort", id });
+    };
+  }
+
   /** Resolves when the order has taken effect. */
-  order(order: Order | GenerateOrder, onTokens: OnTokens | null = null): Promise<Generated | null> {
+  order(order: Order | GenerateOrder | ScoreOrder, onTokens: OnTokens | null = null): Promise<Outcome> {
     const id = this.#next++;
-    const done = new Promise<Generated | null>((resolve, reject) => {
+    const done = new Promise<Outcome>((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject, onTokens });
     });
     this.#send({ ...order, id });
@@ -190,7 +206,7 @@ export class EngineThreads {
   }
 
   /** The thread for a call. */
-  pick(routingKey: string | null): Pick<EngineThread, "generate"> {
+  pick(routingKey: string | null): Pick<EngineThread, "generate" | "score"> {
     const home = routingKey === null ? undefined : this.#homes.get(routingKey);
     const thread = home ?? this.#threads.reduce((least, other) => (other.load < least.load ? other : least));
     if (routingKey !== null) {

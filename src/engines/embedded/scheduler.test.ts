@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 
+import type { ScoreResult } from "../../core/scoring.ts";
 import { Decoder, packSequences, TrainingModel } from "../../learner/model/index.ts";
 import { plainParams } from "../plain-params.test-helper.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
@@ -11,6 +12,8 @@ const weights = testWeights(3);
 type Harness = {
   readonly scheduler: Scheduler;
   readonly finished: Map<number, Generated>;
+  /** `null` for an aborted score. */
+  readonly scored: Map<number, ScoreResult | null>;
   /** Runs steps until nothing is left to do. */
   readonly run: () => number;
 };
@@ -19,11 +22,13 @@ function makeScheduler(options: { maxRows?: number; maxSequences?: number; pages
   const { maxRows = 64, maxSequences = 16, pages = 200 } = options;
   const decoder = new Decoder({ config: testConfig, weights, maxRows, maxSequences, pages });
   const finished = new Map<number, Generated>();
+  const scored = new Map<number, ScoreResult | null>();
   const scheduler = new Scheduler(
     { decoder, maxSequences, pages, weightVersion: "v1" },
     {
       onToken: () => {},
       onFinish: (call, result) => finished.set(call, result),
+      onScored: (call, scores) => scored.set(call, scores),
       onFault: (_, problem) => {
         throw new Error(problem);
       },
@@ -37,7 +42,7 @@ function makeScheduler(options: { maxRows?: number; maxSequences?: number; pages
     }
     return steps;
   };
-  return { scheduler, finished, run };
+  return { scheduler, finished, scored, run };
 }
 
 function ask(prompt: Uint32Array, params: Partial<GenerationParams> = {}): Generated {
@@ -223,4 +228,85 @@ test("setWeights() in the midst: what comes after is what the new weights say of
   fresh.scheduler.add(0, prompt, { ...params, maxNewTokens: params.maxNewTokens - before });
   fresh.run();
   expect(fresh.finished.get(0)!.ids).toEqual(ids.slice(before));
+});
+
+describe("a score", () => {
+  const [whole] = [testPrompt(90, 77)];
+  const scoreOf = (from: number, options: Parameters<typeof makeScheduler>[0] = {}): ScoreResult => {
+    const { scheduler, scored, run } = makeScheduler(options);
+    scheduler.addScore(0, { tokens: whole, from, topTokens: 4 });
+    run();
+    return scored.get(0)!;
+  };
+
+  test("equals the model's own logprobs, and lists the most probable tokens", () => {
+    const model = new TrainingModel({ config: testConfig, weights, maxTokens: 256, maxTargets: 256 });
+    const targets = Uint32Array.from({ length: whole.length - 1 }, (_, at) => at + 1);
+    const expected = model.forward(packSequences([{ tokens: whole, targets }])).logprobs;
+    const { logprobs, top, weightVersion } = scoreOf(1);
+    expect(weightVersion).toBe("v1");
+    expect(logprobs).toHaveLength(89);
+    logprobs.forEach((logprob, at) => expect(Math.abs(logprob - expected[at]!)).toBeLessThan(1e-4));
+    expect(top!.ids).toHaveLength(89 * 4);
+    // The token that a greedy generation samples is the most probable one.
+    const greedy = ask(whole.subarray(0, 50), { topK: 1, maxNewTokens: 1 });
+    expect(top!.ids[49 * 4]).toBe(greedy.ids[0]);
+    expect(Math.abs(top!.logprobs[49 * 4]! - greedy.logprobs[0]!)).toBeLessThan(1e-5);
+  });
+
+  test.each([
+    ["from the middle", 60, {}],
+    ["of the last token", 89, {}],
+    ["row by row", 30, { maxRows: 1 }],
+    ["in small chunks", 1, { maxRows: 7 }],
+  ])("%s equals the score of all", (_, from, options) => {
+    const all = scoreOf(1);
+    const some = scoreOf(from, options);
+    expect(some.logprobs).toEqual(all.logprobs.subarray(from - 1));
+    expect(some.top!.ids).toEqual(all.top!.ids.subarray((from - 1) * 4));
+  });
+
+  test("is the same beside generations, in a small cache and with a cached prefix", () => {
+    const alone = scoreOf(40);
+    const { scheduler, scored, finished, run } = makeScheduler({ maxSequences: 4, pages: 20 });
+    const other = ask(whole.subarray(0, 70), { maxNewTokens: 20, seed: 3 });
+    for (let call = 0; call < 8; call++) {
+      if (call % 2 === 0) scheduler.addScore(call, { tokens: whole, from: 40, topTokens: 4 });
+      else scheduler.add(call, whole.subarray(0, 70), { ...plainParams, maxNewTokens: 20, seed: 3 });
+    }
+    run();
+    for (let call = 0; call < 8; call++) {
+      if (call % 2 === 0) expect(scored.get(call)).toEqual(alone);
+      else expect(finished.get(call)!.ids).toEqual(other.ids);
+    }
+  });
+
+  test("belongs to one version of the weights, whatever was computed before", () => {
+    const other = testWeights(8);
+    const { scheduler, scored, run } = makeScheduler({ maxRows: 32 });
+    scheduler.addScore(0, { tokens: whole, from: 1, topTokens: 0 });
+    scheduler.step();
+    scheduler.setWeights(other, "v2");
+    run();
+    const fresh = makeScheduler();
+    fresh.scheduler.setWeights(other, "v2");
+    fresh.scheduler.addScore(0, { tokens: whole, from: 1, topTokens: 0 });
+    fresh.run();
+    expect(scored.get(0)).toEqual(fresh.scored.get(0));
+    expect(scored.get(0)!.weightVersion).toBe("v2");
+  });
+
+  test("that is aborted has no result, whether it has begun or waits", () => {
+    const { scheduler, scored, run } = makeScheduler({ maxRows: 8, maxSequences: 1 });
+    for (const call of [0, 1]) scheduler.addScore(call, { tokens: whole, from: 1, topTokens: 0 });
+    scheduler.step();
+    for (const call of [0, 1]) scheduler.abort(call);
+    run();
+    expect(scored).toEqual(
+      new Map([
+        [0, null],
+        [1, null],
+      ]),
+    );
+  });
 });

@@ -1,8 +1,10 @@
 // Continuous batching on one decoder: at every step, each running generation that awaits its next
 // token has a row, and chunks of prompts fill the remaining rows. Synchronous, without threads or
-// clocks; `worker-main.ts` drives it.
+// clocks; `worker-main.ts` drives it. A score is a sequence that samples nothing: its rows yield the
+// logprobs of the tokens after them.
 
 import { type Decoder, firstNotFinite, pageTokens } from "../../learner/model/index.ts";
+import type { ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import { createRandom } from "../../lib/random.ts";
 import {
   adjustLogits,
@@ -13,11 +15,14 @@ import {
   endingOf,
 } from "../token-sampling.ts";
 import { PageCache, type PageNode } from "./page-cache.ts";
+import { RowScores } from "../row-scores.ts";
 
 export type SchedulerEvents = {
   /** Called for each token as it is sampled. */
   readonly onToken: (call: number, token: number, logprob: number) => void;
   readonly onFinish: (call: number, finished: Generated) => void;
+  /** `null` if the score was aborted. */
+  readonly onScored: (call: number, scores: ScoreResult | null) => void;
   /** The model yielded no distribution to sample from; `problem` is the reason. The call is done. */
   readonly onFault: (call: number, problem: string) => void;
 };
@@ -64,7 +69,14 @@ export class Scheduler {
     else this.#waiting.push(sequence);
   }
 
-  /** Ends a generation with the tokens sampled so far; unknown calls are ignored. */
+  /** Like `add`, for a valid request whose tokens fit the context. */
+  addScore(call: number, request: Pick<ScoreRequest, "tokens" | "from" | "topTokens">): void {
+    // No token follows the last one.
+    const sequence = new Sequence(call, request.tokens.subarray(0, -1), scoringParams, new RowScores(request));
+    this.#waiting.push(sequence);
+  }
+
+  /** Ends a generation with the tokens sampled so far, and a score; unknown calls are ignored. */
   abort(call: number): void {
     const sequence = [...this.#running, ...this.#waiting].find((one) => one.call === call);
     if (sequence !== undefined) this.#end(sequence, "abort");
@@ -99,8 +111,9 @@ export class Scheduler {
   step(): void {
     this.#admit();
     const decoder = this.#decoder;
+    /** Rows whose logits are requested, and what each belongs to. */
     const rows: number[] = [];
-    const sampling: Sequence[] = [];
+    const outputs: { readonly sequence: Sequence; readonly place: number }[] = [];
     const inBatch = new Set<Sequence>();
     // Sequences that await a single token go first, so that long prompts never delay them.
     const byLength = [...this.#running].sort((a, b) => Number(this.#isPrompt(a)) - Number(this.#isPrompt(b)));
@@ -110,18 +123,17 @@ export class Scheduler {
       const end = Math.min(sequence.length, sequence.computed + decoder.capacity);
       if (!this.#givePages(sequence, end, inBatch)) continue;
       inBatch.add(sequence);
-      let row = -1;
       for (let place = sequence.computed; place < end; place++) {
-        row = decoder.add(sequence.tokens[place]!, place, sequence.slot);
+        const row = decoder.add(sequence.tokens[place]!, place, sequence.slot);
+        if (place < sequence.firstOutput) continue;
+        rows.push(row);
+        outputs.push({ sequence, place });
       }
       sequence.computed = end;
-      if (end < sequence.length) continue;
-      rows.push(row);
-      sampling.push(sequence);
     }
     decoder.run(rows);
     for (const sequence of this.#running) this.#share(sequence);
-    sampling.forEach((sequence, index) => this.#sample(sequence, index));
+    outputs.forEach(({ sequence, place }, index) => this.#read(sequence, place, index));
   }
 
   #isPrompt(sequence: Sequence): boolean {
@@ -136,9 +148,11 @@ export class Scheduler {
     }
   }
 
-  /** Starts from the cached prefix of its tokens; the last token is always computed, for its logits. */
+  /** Starts from the cached prefix of its tokens; those whose logits are needed are always computed. */
   #begin(sequence: Sequence): void {
-    const { node, pages, partial, partialTokens } = this.#cache.match(sequence.tokens.subarray(0, sequence.length - 1));
+    const { node, pages, partial, partialTokens } = this.#cache.match(
+      sequence.tokens.subarray(0, sequence.firstOutput),
+    );
     this.#cache.hold(node);
     sequence.node = node;
     sequence.pages.push(...pages);
@@ -194,18 +208,38 @@ export class Scheduler {
     }
   }
 
-  #sample(sequence: Sequence, index: number): void {
-    const { params } = sequence;
+  /** Takes the logits after a token of the sequence. */
+  #read(sequence: Sequence, place: number, index: number): void {
+    // Logits before it in the batch were faulty.
+    if (sequence.slot < 0) return;
     const logits = this.#decoder.logits(index);
     const fault = faultOf(logits);
     if (fault !== null) {
       this.#remove(sequence);
       this.#events.onFault(
         sequence.call,
-        `after ${sequence.length} tokens ${fault}; the training of these weights diverged: load an earlier checkpoint`,
+        `after ${place + 1} tokens ${fault}; the training of these weights diverged: load an earlier checkpoint`,
       );
       return;
     }
+    if (sequence.scores === null) this.#sample(sequence, index);
+    else this.#score(sequence, sequence.scores, { place, index });
+  }
+
+  #score(
+    sequence: Sequence,
+    scores: RowScores,
+    { place, index }: { readonly place: number; readonly index: number },
+  ): void {
+    scores.take(place, this.#decoder.logits(index), () => this.#decoder.temper(index, 1));
+    if (place < sequence.length - 1) return;
+    this.#remove(sequence);
+    this.#events.onScored(sequence.call, scores.result(this.#version));
+  }
+
+  #sample(sequence: Sequence, index: number): void {
+    const { params } = sequence;
+    const logits = this.#decoder.logits(index);
     adjustLogits(logits, params, sequence.counts);
     const sum = this.#decoder.temper(index, 1 / params.temperature);
     const { token, logprob } = chooseToken(logits, sum, params, sequence.uniform);
@@ -217,7 +251,8 @@ export class Scheduler {
 
   #end(sequence: Sequence, reason: Ending): void {
     this.#remove(sequence);
-    this.#events.onFinish(sequence.call, sequence.finish(reason));
+    if (sequence.scores === null) this.#events.onFinish(sequence.call, sequence.finish(reason));
+    else this.#events.onScored(sequence.call, null);
   }
 
   #remove(sequence: Sequence): void {
@@ -262,8 +297,26 @@ function faultOf(logits: Float32Array): string | null {
   return logits.every((logit) => logit === 0) ? "all logits are 0" : null;
 }
 
+/** Parameters of a sequence that samples nothing. */
+const scoringParams: GenerationParams = {
+  maxNewTokens: 0,
+  minNewTokens: 0,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
+  minP: 0,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  repetitionPenalty: 1,
+  stopTokenIds: new Set(),
+  logitBias: new Map(),
+  seed: 0,
+};
+
 class Sequence {
   readonly call: number;
+  /** `null` for a generation. */
+  readonly scores: RowScores | null;
   readonly params: GenerationParams;
   readonly promptLength: number;
   readonly uniform: () => number;
@@ -287,8 +340,9 @@ class Sequence {
   /** `null` until the sequence has begun. */
   cachedTokens: number | null = null;
 
-  constructor(call: number, prompt: Uint32Array, params: GenerationParams) {
+  constructor(call: number, prompt: Uint32Array, params: GenerationParams, scores: RowScores | null = null) {
     this.call = call;
+    this.scores = scores;
     this.params = params;
     this.promptLength = prompt.length;
     this.#tokens = new Uint32Array(prompt.length + params.maxNewTokens);
@@ -300,6 +354,11 @@ class Sequence {
 
   get length(): number {
     return this.#length;
+  }
+
+  /** Position of the first token whose logits are needed. */
+  get firstOutput(): number {
+    return this.scores === null ? this.#length - 1 : this.scores.from - 1;
   }
 
   /** All tokens so far, without a copy. */

@@ -25,6 +25,7 @@ const scheduler = new Scheduler(
       streaming.delete(id);
       send({ type: "done", id, finished });
     },
+    onScored: (id, scores) => send({ type: "done", id, finished: scores }),
     onFault: (id, problem) => {
       streaming.delete(id);
       send({ type: "failed", id, problem });
@@ -51,6 +52,9 @@ function execute(message: ToThread): void {
     case "generate":
       if (message.streams) streaming.add(message.id);
       scheduler.add(message.id, message.prompt, message.params);
+      return;
+    case "score":
+      scheduler.addScore(message.id, message.request);
       return;
     case "abort":
       scheduler.abort(message.id);

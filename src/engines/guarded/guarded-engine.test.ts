@@ -411,3 +411,32 @@ describe("createGuardedEngine() keeps the contract of the engine it guards", () 
     await check.run();
   });
 });
+
+describe("score()", () => {
+  const asked = { tokens: Uint32Array.of(1, 2), from: 1, topTokens: 0, requestId: "s", routingKey: "episode" };
+  const scoring = (server: FakeServer) =>
+    Object.assign(server, {
+      score: async () => {
+        server.calls++;
+        if (server.fault !== null) throw failureOf(server.fault);
+        return { logprobs: Float32Array.of(-1), top: null, weightVersion: server.address };
+      },
+    });
+
+  test("is absent if one of the servers cannot score", () => {
+    expect("score" in createGuardedEngine([scoring(new FakeServer()), new FakeServer("http://b")])).toBe(false);
+  });
+
+  test("goes where the episode's calls go, and to another server once that one fails", async () => {
+    const servers = [scoring(new FakeServer()), scoring(new FakeServer("http://b"))];
+    const { engine, ask } = guard(servers, { failures: 2 });
+    const home = await ask();
+    expect((await engine.score!(asked)).weightVersion).toBe(home);
+    const server = servers.find(({ address }) => address === home)!;
+    server.fault = "unreachable";
+    server.isUp = false;
+    for (let time = 0; time < 2; time++) await expect(engine.score!(asked)).rejects.toThrow("unreachable");
+    expect((await engine.score!(asked)).weightVersion).not.toBe(home);
+    await engine.close();
+  });
+});

@@ -12,6 +12,7 @@ import type {
   SampleResult,
 } from "../../core/engine.ts";
 import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
+import type { Scorer } from "../../core/scoring.ts";
 import { sumLoads } from "../../http/index.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
@@ -102,6 +103,8 @@ class Guarded implements GuardedEngine {
   readonly name: string;
   /** Kinds that every server takes. */
   readonly constraints: readonly ConstraintKind[];
+  /** Absent if one of the engines cannot score. */
+  declare readonly score?: Scorer["score"];
   readonly #members: readonly Member[];
   readonly #maxWaitMs: number;
   readonly #clock: Clock;
@@ -130,13 +133,24 @@ class Guarded implements GuardedEngine {
       });
       return { engine, server, circuit: breaker, running: 0 };
     });
+    if (engines.every(({ score }) => score !== undefined)) {
+      this.score = (request, given = {}) =>
+        this.#call(request.routingKey, given.signal, (engine) => engine.score!(request, given));
+    }
   }
 
-  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
-    const { routingKey } = request;
-    const { member, call } = this.#begin(routingKey) ?? (await this.#wait(routingKey, options.signal));
+  sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
+    return this.#call(request.routingKey, options.signal, (engine) => engine.sample(request, options));
+  }
+
+  async #call<T>(
+    routingKey: string | null,
+    signal: AbortSignal | undefined,
+    work: (engine: Guardable) => Promise<T>,
+  ): Promise<T> {
+    const { member, call } = this.#begin(routingKey) ?? (await this.#wait(routingKey, signal));
     try {
-      const result = await member.engine.sample(request, options);
+      const result = await work(member.engine);
       call.succeed();
       return result;
     } catch (error) {

@@ -2,9 +2,10 @@ import { describe, expect, test } from "vitest";
 
 import { type SampleRequest, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
+import type { ScoreRequest } from "../../core/scoring.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
 import { engineConformance } from "../../testing/index.ts";
-import { FakeLlama, logitsAfter } from "./fake-llama.test-helper.ts";
+import { FakeLlama, logitsAfter, vocabularySize } from "./fake-llama.test-helper.ts";
 import { createLlamaCppEngine, type LlamaCppEngineOptions } from "./llama-cpp-engine.ts";
 import { installCommand, loadLlamaLibrary } from "./llama-library.ts";
 
@@ -354,5 +355,70 @@ describe("abort() and signals", () => {
     expect(await Promise.all(calls)).toEqual(["cancelled", "cancelled"]);
     expect(fake.disposed).toEqual(["context", "model", "llama"]);
     expect(await codeOf(engine.sample(request([1])))).toBe("cancelled");
+  });
+});
+
+describe("score()", () => {
+  const tokens = Uint32Array.from({ length: 150 }, (_, at) => (at * 7) % vocabularySize);
+  const call = (change: Partial<ScoreRequest> = {}): ScoreRequest => ({
+    tokens,
+    from: 20,
+    topTokens: 2,
+    requestId: "s",
+    routingKey: null,
+    ...change,
+  });
+
+  /** log softmax of the logits after the first `length` tokens. */
+  function logprobsAfter(length: number): number[] {
+    const logits = logitsAfter([...tokens.subarray(0, length)]);
+    const sum = Math.log(logits.reduce((total, logit) => total + Math.exp(logit), 0));
+    return logits.map((logit) => logit - sum);
+  }
+
+  test("equals the model's distribution at every token", async () => {
+    const engine = await open();
+    const { logprobs, top } = await engine.score(call());
+    expect(logprobs).toHaveLength(130);
+    for (const [at, logprob] of logprobs.entries()) {
+      const expected = logprobsAfter(20 + at);
+      expect(logprob).toBeCloseTo(expected[tokens[20 + at]!]!, 5);
+      const best = [...expected.keys()].sort((a, b) => expected[b]! - expected[a]!);
+      expect([...top!.ids.subarray(at * 2, at * 2 + 2)]).toEqual(best.slice(0, 2));
+      expect(top!.logprobs[at * 2]).toBeCloseTo(expected[best[0]!]!, 5);
+    }
+    await engine.close();
+  });
+
+  test("keeps the beginning in the cache, and leaves it to the next call", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 1 }, fake);
+    const first = await engine.score(call({ from: 120 }));
+    const before = fake.evaluated.reduce((sum, count) => sum + count, 0);
+    expect(await engine.score(call({ from: 120 }))).toEqual(first);
+    expect(fake.evaluated.reduce((sum, count) => sum + count, 0) - before).toBe(30);
+    const sampled = await engine.sample(request(tokens));
+    expect(sampled.usage.cachedTokens).toBe(149);
+    await engine.close();
+  });
+
+  test("refuses what it cannot score, and ends early when it is cancelled", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({}, fake);
+    expect(await codeOf(engine.score(call({ from: 150 })))).toBe("bad-request");
+    expect(await codeOf(engine.score(call({ topTokens: vocabularySize + 1 })))).toBe("bad-request");
+    const release = fake.hold();
+    const controller = new AbortController();
+    const cancelled = codeOf(engine.score(call(), { signal: controller.signal }));
+    await turns();
+    controller.abort();
+    expect(await cancelled).toBe("cancelled");
+    release();
+    await turns();
+    fake.fault = new Error("out of memory");
+    const failed = await engine.score(call()).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ failure: { code: "server-error", retryable: true } });
+    expect((await engine.score(call())).logprobs).toHaveLength(130);
+    await engine.close();
   });
 });

@@ -9,6 +9,7 @@ import { availableParallelism } from "node:os";
 import type { Engine, EngineControl } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { EngineActivity, EngineActivitySource, EpisodeHolder } from "../../core/local-engine.ts";
+import type { Scorer, ScoreRequest } from "../../core/scoring.ts";
 import {
   type Generated,
   type GenerateOptions,
@@ -17,6 +18,7 @@ import {
   InProcessEngine,
   inRange,
   type ModelLimits,
+  type Scoring,
 } from "../token-sampling.ts";
 import { ActivityCounter } from "./activity.ts";
 import { generate } from "./generate.ts";
@@ -29,7 +31,8 @@ import {
   loadLlamaLibrary,
 } from "./llama-library.ts";
 import { Rows } from "./rows.ts";
-import { SequencePool } from "./sequence-pool.ts";
+import { score } from "./score.ts";
+import { type SequenceLease, SequencePool } from "./sequence-pool.ts";
 
 export type LlamaCppEngineOptions = {
   /** The GGUF file. */
@@ -75,6 +78,7 @@ export type LlamaCppEngineOptions = {
 
 /** The operations that only this engine has. */
 export interface LlamaCppEngine extends Engine, EpisodeHolder, EngineActivitySource, Pick<EngineControl, "abort"> {
+  score: Scorer["score"];
   readonly limits: ModelLimits;
 }
 
@@ -205,29 +209,64 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
     { routingKey, onTokens, signal }: GenerateOptions & { readonly signal: AbortSignal },
   ): Promise<Generated> {
     const own = { rows: this.#rows, weightVersion: this.#weightVersion, activity: this.#activity };
-    let generated: Generated;
+    const work = (lease: SequenceLease): Promise<Generated> =>
+      generate(lease, { prompt, params, onTokens, signal, ...own });
+    return (await this.#onSequence({ routingKey, tokens: prompt, signal, failure: this.failure }, work)) ?? neverBegun;
+  }
+
+  protected override scoreTokens(request: ScoreRequest): Scoring {
+    const ending = new AbortController();
+    const { signal } = ending;
+    const { routingKey, tokens } = request;
+    const [rows, weightVersion] = [this.#rows, this.#weightVersion];
+    const finished = this.#onSequence({ routingKey, tokens, signal, failure: this.scoreFailure }, (lease) =>
+      score(lease, { request, rows, weightVersion, signal }),
+    );
+    return { finished, abort: () => ending.abort() };
+  }
+
+  /** The result of the work on a sequence; `null` if it was aborted before it had one. */
+  async #onSequence<T>(
+    {
+      routingKey,
+      tokens,
+      signal,
+      failure,
+    }: {
+      readonly routingKey: string | null;
+      readonly tokens: Uint32Array;
+      readonly signal: AbortSignal;
+      readonly failure: LlamaCpp["failure"];
+    },
+    work: (lease: SequenceLease) => Promise<T>,
+  ): Promise<T | null> {
+    let result: T | null = null;
     try {
-      const lease = await this.#pool.acquire(routingKey, prompt, signal);
+      const lease = await this.#pool.acquire(routingKey, tokens, signal);
       let isSound = false;
       try {
-        generated = await generate(lease, { prompt, params, onTokens, signal, ...own });
+        result = await work(lease);
         isSound = true;
       } finally {
         lease.release(isSound);
       }
     } catch (cause) {
       const state = `it failed (${cause instanceof Error ? cause.message : String(cause)})`;
-      // The call was aborted before it had a sequence.
-      if (!signal.aborted || cause !== signal.reason)
-        throw this.failure("server-error", state, { retryable: true, cause });
-      generated = { reason: "abort", ids: noTokens, logprobs: new Float32Array(0), versions: [], cachedTokens: 0 };
+      if (!signal.aborted || cause !== signal.reason) throw failure("server-error", state, { retryable: true, cause });
     }
-    if (this.isClosed) throw this.failure("cancelled", "it was closed");
-    return generated;
+    if (this.isClosed) throw failure("cancelled", "it was closed");
+    return result;
   }
 }
 
-const noTokens = new Uint32Array(0);
+/** The result of a generation that was aborted before it had a sequence. */
+const neverBegun: Generated = {
+  reason: "abort",
+  ids: new Uint32Array(0),
+  logprobs: new Float32Array(0),
+  versions: [],
+  cachedTokens: 0,
+};
 
 async function checkFile(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);

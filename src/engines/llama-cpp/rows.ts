@@ -76,14 +76,45 @@ export class Rows {
       return this.#fromWhole(rows.at(-1)?.next.logits ?? [], choice);
     }
     let chosen: ChosenToken | null = null;
-    // The library passes the list of tokens through unchanged, so it identifies the call.
-    const key = [0];
-    this.#reads.set(key, async (row) => {
+    const input = this.#inputReadBy(last, async (row) => {
       chosen = await this.#choose(row, choice);
     });
-    await sequence.controlledEvaluate([...before, [last, { generateNext: { logits: { filter: { tokens: key } } } }]]);
+    await sequence.controlledEvaluate([...before, input]);
     if (chosen === null) throw new Error("It computed no row for the next token.");
     return chosen;
+  }
+
+  /**
+   * Appends the tokens to the sequence. `take` receives the whole row of logits after each token
+   * from the index `from` on, in their order.
+   */
+  async whole(
+    sequence: LlamaSequence,
+    tokens: readonly number[],
+    { from, take }: { readonly from: number; readonly take: (index: number, logits: Float32Array) => void },
+  ): Promise<void> {
+    const taken = new Set<number>();
+    const read = (index: number, pairs: Iterable<readonly [id: number, logit: number]>): void => {
+      take(index, this.#read(pairs));
+      taken.add(index);
+    };
+    const isNative = this.#native !== null;
+    const input = tokens.map((token, index): LlamaInput => {
+      if (index < from) return token;
+      if (!isNative) return [token, { generateNext: { logits: true } }];
+      return this.#inputReadBy(token, async (row) => read(index, await this.#whole(row)));
+    });
+    const rows = await sequence.controlledEvaluate(input);
+    if (!isNative) for (const [index, row] of rows.entries()) if (index >= from) read(index, row?.next.logits ?? []);
+    if (taken.size < tokens.length - from) throw new Error("It computed no row for some of the tokens.");
+  }
+
+  /** The token, with a row after it that `read` reads. */
+  #inputReadBy(token: number, read: (row: Row) => Promise<void>): LlamaInput {
+    // The library passes the list of tokens through unchanged, so it identifies the call.
+    const key = [0];
+    this.#reads.set(key, read);
+    return [token, { generateNext: { logits: { filter: { tokens: key } } } }];
   }
 
   /** Lets our code read the rows of our own calls. `null` if the context is not as expected. */

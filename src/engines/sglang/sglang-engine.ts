@@ -10,6 +10,7 @@ import type {
   SampleRequest,
   SampleResult,
 } from "../../core/engine.ts";
+import type { ScoreOptions, Scorer, ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import {
   type CallOptions,
   engineFailure,
@@ -67,6 +68,7 @@ export const sglangDialect: ServerDialect = {
 
 /** The engine, with the operations that only SGLang has. */
 export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
+  score: Scorer["score"];
   /** Address that requests go to; safe to show. */
   readonly address: string;
   /**
@@ -171,6 +173,21 @@ class Sglang extends SglangControl implements SglangEngine {
     }
   }
 
+  async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
+    const { readScoreReply, scoreBody } = await import("./score.ts");
+    const context = this.server.context("score tokens with", "/generate");
+    const content = scoreBody(request, this.vocabularySize, context);
+    const wasCancelledBefore = signal?.aborted === true;
+    try {
+      const routing = { header: routingHeader, key: request.routingKey };
+      const body = await this.exchange("/generate", content, { signal, routing, onData: null, context });
+      return readScoreReply(body ?? Buffer.alloc(0), request, context);
+    } catch (error) {
+      if (isGivenUp(error) && !wasCancelledBefore) this.abandon(this.abortOnServers(request.requestId));
+      throw error;
+    }
+  }
+
   async weightVersion(options?: CallOptions): Promise<string | null> {
     await this.#readVersions(options);
     return this.version;
@@ -253,13 +270,16 @@ class Sglang extends SglangControl implements SglangEngine {
     const fold = streams ? new GenerateFold(maxTokens, context, onTokens) : null;
     const bytes = await this.exchange("/generate", body, {
       signal,
-      routing: { header: "x-smg-routing-key", key: routingKey },
+      routing: { header: routingHeader, key: routingKey },
       onData: fold === null ? null : (data) => fold.take(data),
       context,
     });
     return bytes === null ? { value: fold?.whole(), logged: null } : parseReply(bytes, context);
   }
 }
+
+/** Header by which the router keeps calls with the same key on one worker. */
+const routingHeader = "x-smg-routing-key";
 
 /**
  * Minimum interval in milliseconds between requests for all versions: while workers get new weights

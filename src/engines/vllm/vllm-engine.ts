@@ -11,6 +11,7 @@ import type {
   SampleResult,
 } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
+import type { ScoreOptions, Scorer, ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import {
   type CallOptions,
   codeOf,
@@ -125,6 +126,7 @@ export const vllmDialect: ServerDialect = {
 
 /** The engine, with the operations that only vLLM has. */
 export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
+  score: Scorer["score"];
   /** Address that requests go to; safe to show. */
   readonly address: string;
   /** The endpoint for sampling; `null` until the first call has detected it. */
@@ -227,6 +229,23 @@ class Vllm extends VllmControl implements VllmEngine {
       leave?.();
       call.cancelTimer?.();
       this.calls.delete(call);
+    }
+  }
+
+  async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
+    const { readScoreReply, scoreBody } = await import("./score.ts");
+    const unsent = this.server.context("score tokens with", "");
+    const { endpoint } = this.#writer ?? (await this.#find(signal ?? new AbortController().signal, unsent));
+    const context = this.server.context("score tokens with", endpoint.path);
+    const content = scoreBody(request, { endpoint, model: this.#model, vocabularySize: this.vocabularySize }, context);
+    const wasCancelledBefore = signal?.aborted === true;
+    try {
+      const routing = { header: this.#routingHeader, key: request.routingKey };
+      const body = await this.exchange(endpoint.path, content, { signal, routing, onData: null, context });
+      return readScoreReply(body ?? Buffer.alloc(0), request, { version: this.version, context });
+    } catch (error) {
+      if (isGivenUp(error) && !wasCancelledBefore) this.abandon(this.abortById(request.requestId, abandonTimeoutMs));
+      throw error;
     }
   }
 
