@@ -4,6 +4,7 @@
 export type { ViewerParts } from "./answers.ts";
 export { type EpisodeStore, isTrainingFolder, openFolderStore } from "./episode-store.ts";
 export { type ExportChoice, exportPage } from "./export-page.ts";
+export { Home } from "./home.ts";
 export { openForeignStore } from "./foreign-store.ts";
 export { RunView } from "./run-view.ts";
 export { serveViewer } from "./server.ts";

@@ -53,7 +53,7 @@ const mostHits = 1000;
 
 export class RunView {
   readonly store: EpisodeStore;
-  readonly index: number;
+  readonly key: string;
   readonly #trainer: TrainerLogprobs | null;
   #rows: Row[] = [];
   #masks: { checked: number; withoutTokens: number; wrong: number[] } = { checked: 0, withoutTokens: 0, wrong: [] };
@@ -65,15 +65,15 @@ export class RunView {
   #isClosed = false;
 
   /** `trainer`: a trainer's logprobs to lay over the tokens. */
-  constructor(store: EpisodeStore, index: number, trainer: TrainerLogprobs | null = null) {
+  constructor(store: EpisodeStore, key: string, trainer: TrainerLogprobs | null = null) {
     this.store = store;
-    this.index = index;
+    this.key = key;
     this.#trainer = trainer;
     this.#compared = trainer === null ? null : new TrainerComparison(trainer);
   }
 
   get facts(): RunFacts {
-    return { index: this.index, ...this.store.facts };
+    return { key: this.key, ...this.store.facts };
   }
 
   async close(): Promise<void> {

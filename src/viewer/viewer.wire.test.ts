@@ -54,7 +54,7 @@ afterEach(async () => {
 
 /** Closed after the test. */
 const open = async (folder: string): Promise<RunView> => {
-  const viewed = new RunView(await openFolderStore(folder), 0);
+  const viewed = new RunView(await openFolderStore(folder), "0");
   opened.push(viewed);
   return viewed;
 };
@@ -255,7 +255,7 @@ describe("an exported page", () => {
     const { rows } = JSON.parse(failing["api/rows?run=0"]!) as { rows: { number: number; reward: number }[] };
     expect(rows.every(({ number, reward }) => reward < 1 && `api/text?id=${number}&run=0` in failing)).toBe(true);
     await exportView({ sources: [run, run], file });
-    expect(JSON.parse(dataOf(await readFile(file, "utf8"))["api/compare"]!)).toMatchObject({ indexes: [0, 1] });
+    expect(JSON.parse(dataOf(await readFile(file, "utf8"))["api/compare"]!)).toMatchObject({ keys: ["0", "1"] });
     await expect(exportView({ sources: [run], where: "reward > 5", file })).rejects.toThrow(/no episode matches/);
     await expect(exportView({ sources: [run], file: join(file, "x") })).rejects.toThrow(/Cannot write/);
   });

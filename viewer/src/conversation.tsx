@@ -11,7 +11,7 @@ import { count, duration, ending, plural, printable } from "./format.tsx";
 import { linkTo } from "./route.ts";
 import { weightsText } from "./token-layout.ts";
 
-type Reader = { readonly episode: ShownEpisode; readonly run: number; readonly number: number };
+type Reader = { readonly episode: ShownEpisode; readonly run: string; readonly number: number };
 
 /** Length from which text is folded. */
 const foldedFrom = 4000;

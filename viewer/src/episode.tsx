@@ -18,7 +18,7 @@ import { loadText, Tokens } from "./tokens.tsx";
 import { useKeys } from "./keys.ts";
 
 export function Episode({ facts, route: { parts, query } }: { readonly facts: RunFacts; readonly route: Route }) {
-  const run = facts.index;
+  const run = facts.key;
   const name = parts[2] ?? "";
   const page = useLoaded(`episode ${run} ${name}`, () => ask<EpisodePage<StoredEpisode>>("episode", { run, id: name }));
   return (
@@ -37,7 +37,7 @@ function Shown({
   readonly page: EpisodePage<StoredEpisode>;
   readonly query: URLSearchParams;
 }) {
-  const run = facts.index;
+  const run = facts.key;
   const episode = useMemo(() => decodeEpisode(page.episode), [page]);
   const isTokens = query.has("t");
   const { row, group, previous, next, trainer } = page;

@@ -1,6 +1,6 @@
 // Formats of numbers and strings, everywhere the same.
 
-import { type Row, wellFormed } from "../../src/viewer/wire/index.ts";
+import { type Interval, type Row, wellFormed } from "../../src/viewer/wire/index.ts";
 
 const counts = new Intl.NumberFormat("en");
 
@@ -11,6 +11,23 @@ export const plural = (value: number, noun: string): string => `${count(value)} 
 
 export function percent(rate: number | null): string {
   return rate === null ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.095 ? 1 : 0)} %`;
+}
+
+/** Bounds of a rate in percent: `[41 to 66]`; empty for none. */
+export function interval(bounds: Interval | null): string {
+  return bounds === null ? "" : `[${(bounds.low * 100).toFixed(0)} to ${(bounds.high * 100).toFixed(0)}]`;
+}
+
+/** US dollars; small amounts keep two digits that count. */
+export function money(dollars: number | null): string {
+  if (dollars === null) return "–";
+  return `$${dollars === 0 || dollars >= 0.1 ? dollars.toFixed(2) : Number(dollars.toPrecision(2))}`;
+}
+
+/** Local date and time, to the minute. */
+export function moment(ms: number): string {
+  const date = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return Number.isNaN(date.getTime()) ? "–" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** A reward in short form. */

@@ -26,7 +26,7 @@ type Step = {
 type Member = { readonly row: Row; readonly episode: ShownEpisode; readonly steps: readonly Step[] };
 
 export function Group({ facts, route: { parts } }: { readonly facts: RunFacts; readonly route: Route }) {
-  const run = facts.index;
+  const run = facts.key;
   const id = parts[2] ?? "";
   const group = useLoaded(`group ${run} ${id}`, async () => {
     const rows = await ask<readonly Row[]>("group", { run, id });
@@ -54,7 +54,7 @@ function SideBySide({
   rows,
   members,
 }: {
-  readonly run: number;
+  readonly run: string;
   readonly rows: readonly Row[];
   readonly members: readonly Member[];
 }) {
@@ -106,7 +106,7 @@ function Steps({
   number,
 }: {
   readonly steps: readonly Step[];
-  readonly run: number;
+  readonly run: string;
   readonly number: number;
 }) {
   return (

@@ -14,6 +14,7 @@ import {
   type TrainerCheck,
 } from "../../src/viewer/wire/index.ts";
 import { ask, isExported, search } from "./api.ts";
+import { RunBox } from "./box.tsx";
 import { Chart } from "./chart.tsx";
 import { count, duration, ending, percent, plural, printable, Reward, reward } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
@@ -28,10 +29,10 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
   const [pace, setPace] = useState<number | null>(readingMs);
   const latest = useRef<Summary | null>(null);
   const summary = useLoaded(
-    `summary ${facts.index}`,
+    `summary ${facts.key}`,
     async () => {
       const found = await ask<Summary | { unchanged: true }>("summary", {
-        run: facts.index,
+        run: facts.key,
         since: latest.current?.version,
       });
       if (!("unchanged" in found)) latest.current = found;
@@ -48,13 +49,13 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
         {(value) => (
           <>
             <Verdict summary={value} />
-            <Reasons reasons={value.reasons} run={facts.index} />
+            <Reasons reasons={value.reasons} run={facts.key} />
             <Course summary={value} />
           </>
         )}
       </Waiting>
       <Episodes
-        run={facts.index}
+        run={facts.key}
         version={summary.type === "ready" ? `${summary.value.episodes}-${summary.value.read}` : ""}
       />
     </main>
@@ -81,7 +82,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         ,{" "}
         {tasks > 0 && (
           <>
-            <a href={linkTo([facts.index, "tasks"], { never: 1 })}>
+            <a href={linkTo([facts.key, "tasks"], { never: 1 })}>
               {tasks === 1
                 ? `its only task ${neverPassed === 1 ? "never passes" : "passes at least once"}`
                 : `${count(neverPassed)} of ${count(tasks)} tasks never ${neverPassed === 1 ? "passes" : "pass"}`}
@@ -107,7 +108,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         {summary.meanReward !== null && ` · mean reward ${reward(summary.meanReward)}`}
         {facts.status === "killed" && " · its process is gone; resume it with rollout --resume"}
       </p>
-      {summary.trainer !== null && <Trainer trainer={summary.trainer} run={facts.index} isDone={masks.isDone} />}
+      {summary.trainer !== null && <Trainer trainer={summary.trainer} run={facts.key} isDone={masks.isDone} />}
       {facts.missing.map((sentence) => (
         <p class="quiet" key={sentence}>
           {sentence}
@@ -124,7 +125,7 @@ function Trainer({
   isDone,
 }: {
   readonly trainer: TrainerCheck;
-  readonly run: number;
+  readonly run: string;
   readonly isDone: boolean;
 }) {
   const text = differenceText(difference);
@@ -162,7 +163,7 @@ function Trainer({
 function Masks({
   masks,
   episodes,
-  facts: { index: run, kind },
+  facts: { key: run, kind },
 }: {
   readonly masks: Summary["masks"];
   readonly episodes: number;
@@ -182,7 +183,7 @@ function Masks({
   return <span>masks in order</span>;
 }
 
-function Reasons({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: number }) {
+function Reasons({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: string }) {
   const { query } = route.value;
   if (reasons.length === 0) return null;
   return (
@@ -234,22 +235,7 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
   );
 }
 
-/** Reads the content of the box: a number or id, text in quotes, or an expression. */
-export function readBox(text: string): {
-  readonly type: "episode" | "search" | "where" | "all";
-  readonly text: string;
-} {
-  const trimmed = text.trim();
-  if (trimmed === "") return { type: "all", text: "" };
-  if (/^#?\d+$/.test(trimmed)) return { type: "episode", text: trimmed.replace("#", "") };
-  const quoted = /^["“](.+?)["”]?$/s.exec(trimmed);
-  if (quoted !== null) return { type: "search", text: quoted[1]! };
-  // An id has no spaces and no comparison.
-  if (!/[\s=<>]/.test(trimmed)) return { type: "episode", text: trimmed };
-  return { type: "where", text: trimmed };
-}
-
-function Episodes({ run, version }: { readonly run: number; readonly version: string }) {
+function Episodes({ run, version }: { readonly run: string; readonly version: string }) {
   const { query } = route.value;
   const [where, text, kind, reason, task] = ["where", "text", "kind", "reason", "task"].map(
     (key) => query.get(key) ?? "",
@@ -281,7 +267,7 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   });
   return (
     <section aria-label="Episodes">
-      <Box initial={text ? `"${text}"` : (where ?? "")} run={run} />
+      <RunBox initial={text ? `"${text}"` : (where ?? "")} run={run} />
       {text ? (
         <Hits run={run} text={text} />
       ) : (
@@ -321,47 +307,6 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   );
 }
 
-/** The box was requested on a page that has none: it takes the focus once it exists. */
-const pending = { focus: false };
-
-export function focusBox(): void {
-  const box = document.getElementById("box");
-  if (box !== null) return box.focus();
-  pending.focus = true;
-  go(linkTo([route.value.parts[0] ?? 0]));
-}
-
-function Box({ initial, run }: { readonly initial: string; readonly run: number }) {
-  const [text, setText] = useState(initial);
-  useEffect(() => setText(initial), [initial]);
-  useEffect(() => {
-    if (pending.focus) document.getElementById("box")?.focus();
-    pending.focus = false;
-  }, []);
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    const read = readBox(text);
-    if (read.type === "episode") go(linkTo([run, "episode", read.text]));
-    else if (read.type === "search") go(linkTo([run], { text: read.text }));
-    else go(linkTo([run], { where: read.text }));
-  };
-  return (
-    <form class="box" role="search" onSubmit={submit}>
-      <input
-        id="box"
-        type="search"
-        aria-label="Find episodes: a number, an expression, or text in quotes"
-        placeholder='36   ·   reward < 1 and turns > 10   ·   "refund"'
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-        autocomplete="off"
-        spellcheck={false}
-      />
-      <button>find</button>
-    </form>
-  );
-}
-
 const columns: readonly (readonly [name: keyof Row, label: string, isNumber: boolean])[] = [
   ["number", "#", true],
   ["reward", "reward", true],
@@ -379,7 +324,7 @@ export function RowTable({
   sort,
 }: {
   readonly rows: readonly Row[];
-  readonly run: number;
+  readonly run: string;
   readonly sort: string | null;
 }) {
   const header = (name: string, label: string) => {
@@ -444,11 +389,11 @@ export function RowTable({
 }
 
 /** Opens the row, unless text is being selected. */
-function openRow(run: number, row: Row): void {
+function openRow(run: string, row: Row): void {
   if (getSelection()?.isCollapsed !== false) go(linkTo([run, "episode", row.number]));
 }
 
-function Hits({ run, text }: { readonly run: number; readonly text: string }) {
+function Hits({ run, text }: { readonly run: string; readonly text: string }) {
   const [hits, setHits] = useState<readonly Hit[]>([]);
   const [end, setEnd] = useState<SearchEnd | string | null>(null);
   useEffect(() => {

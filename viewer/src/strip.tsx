@@ -8,7 +8,7 @@ import { ending, plural, printable, Reward } from "./format.tsx";
 import { linkTo, route } from "./route.ts";
 
 type StripProps = {
-  readonly run: number;
+  readonly run: string;
   readonly page: EpisodePage;
   readonly episode: ShownEpisode;
   readonly isTokens: boolean;
@@ -84,7 +84,7 @@ function Why({
   number,
 }: {
   readonly episode: ShownEpisode;
-  readonly run: number;
+  readonly run: string;
   readonly number: number;
 }) {
   const { grade, failure } = episode;

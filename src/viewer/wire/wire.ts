@@ -60,7 +60,8 @@ export type RunKind = "run" | "training" | "file" | "service";
 
 /** Facts about a run without its episodes. */
 export type RunFacts = {
-  readonly index: number;
+  /** Name of the run in addresses: its place among the runs that were named, or its path below the folder that is listed. */
+  readonly key: string;
   readonly name: string;
   readonly location: string;
   readonly kind: RunKind;
@@ -79,6 +80,56 @@ export type RunFacts = {
   readonly hasTraining: boolean;
   /** Facts that the format of another tool's file does not record, as sentences. */
   readonly missing: readonly string[];
+};
+
+/** A run, a training or a log of another tool in the list of a folder. */
+export type HomeEntry = {
+  /** Path below the folder, with "/"; names the run in addresses. */
+  readonly key: string;
+  readonly kind: Exclude<RunKind, "service">;
+  readonly name: string;
+  readonly environment: string | null;
+  /** Model or agent, and its engine; `null` if not recorded. */
+  readonly policy: string | null;
+  /** As in {@link RunFacts}; "unreadable" if it cannot be read, see `fault`. */
+  readonly status: string;
+  readonly isLive: boolean;
+  /** Start of the run, or the time at which its file was written, in milliseconds of Unix time. */
+  readonly startedMs: number;
+  /** `null` where it is not known, or not read yet. */
+  readonly episodes: number | null;
+  /** Number of episodes that the run plans; `null` if not known. */
+  readonly planned: number | null;
+  /** Mean over tasks; of a training, the last one on held-out tasks. `null` if nothing was graded. */
+  readonly passRate: number | null;
+  readonly interval: Interval | null;
+  /** Sum of agent, user and judge in US dollars; `null` if one of them is not known. */
+  readonly cost: number | null;
+  /** Pass rates of a training at up to 40 steps; empty for a run. */
+  readonly curve: readonly (number | null)[];
+  /** Why it cannot be shown, or what of it was not read; `null` for a readable one. */
+  readonly fault: string | null;
+};
+
+export type HomePage = {
+  /** Path of the folder. */
+  readonly folder: string;
+  /** Identifier that differs after every change. */
+  readonly version: string;
+  readonly entries: readonly HomeEntry[];
+  readonly matched: number;
+  readonly total: number;
+  /** True while rates of some entries are not read yet. */
+  readonly isReading: boolean;
+  /** What was left out of the list, as sentences. */
+  readonly notes: readonly string[];
+};
+
+/** What a page shows first: the runs that were named, or the folder whose runs are listed. */
+export type Start = {
+  /** Empty where a folder is listed. */
+  readonly runs: readonly RunFacts[];
+  readonly folder: string | null;
 };
 
 export type Interval = { readonly low: number; readonly high: number };
@@ -230,8 +281,8 @@ export type SearchEnd = { readonly episodes: number; readonly hits: number; read
 
 /** Runs compared task by task. */
 export type ComparePage = Omit<Comparison, "rows"> & {
-  /** Index of each compared run among the runs that are shown. */
-  readonly indexes: readonly number[];
+  /** Key of each compared run, as in {@link RunFacts}. */
+  readonly keys: readonly string[];
   /** The sentence of each pair. */
   readonly sentences: readonly string[];
   /** The first rows: lost tasks, gained tasks, then the largest differences. */
