@@ -20,6 +20,7 @@ import {
   openForeignStore,
   openTrainingStore,
   readTrainerLogprobs,
+  type RowFault,
   RunView,
   serveViewer,
   type ViewerParts,
@@ -135,7 +136,7 @@ async function openParts(
         `Cannot use --logprobs with "${only}": a trainer's logprobs are laid over one run, and this folder is not one; name the run.`,
       );
     }
-    const home = new Home(resolve(cwd, only), (path) => openStore(path, cwd));
+    const home = new Home(resolve(cwd, only), (path) => openStore(path, cwd), { attribute });
     opened.add(() => home.close());
     await home.refresh();
     return { runs: [], home, tokenizerOf };
@@ -143,7 +144,7 @@ async function openParts(
   const trainer = logprobs === undefined ? null : await readOverlay(logprobs, sources, cwd);
   const runs: RunView[] = [];
   for (const source of sources) {
-    const run = new RunView(await openStore(source, cwd), String(runs.length), trainer);
+    const run = new RunView(await openStore(source, cwd), String(runs.length), { trainer, attribute });
     opened.add(() => run.close());
     runs.push(run);
   }
@@ -153,6 +154,20 @@ async function openParts(
     );
   }
   return { runs, home: null, tokenizerOf };
+}
+
+/** Attributes a failure by the rules of `eval`, from what the record of the episode says. */
+async function attribute(line: Buffer): Promise<RowFault> {
+  const [{ attributeFault, conversationOf }, { episodeFromJson }, { parseJson }] = await Promise.all([
+    import("../graders/index.ts"),
+    import("../store/index.ts"),
+    import("../python-semantics/json/index.ts"),
+  ]);
+  const episode = episodeFromJson(parseJson(line.toString("utf8")), "an episode");
+  const { outcome, failure, task } = episode;
+  const unknown = { tools: [], userTools: [], expectedCalls: null, isReachable: null, knownFacts: [] };
+  const facts = { instruction: task.instruction, ...unknown };
+  return attributeFault({ conversation: conversationOf(episode), outcome, failure, facts });
 }
 
 /** Loads each tokenizer once. */

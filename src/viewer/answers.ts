@@ -8,7 +8,7 @@ import { readTraining } from "./training.ts";
 import type { Home } from "./home.ts";
 import type { RunView } from "./run-view.ts";
 import { decodeEpisode } from "./wire/index.ts";
-import type { Reason, Start, StoredEpisode } from "./wire/index.ts";
+import type { Reason, StoredEpisode } from "./wire/index.ts";
 
 export type ViewerParts = {
   /** The runs that were named; empty where a folder is listed. */
@@ -44,9 +44,10 @@ export async function answer(path: string, parts: ViewerParts): Promise<Answer> 
 type Handler = (query: URLSearchParams, parts: ViewerParts) => Promise<unknown>;
 
 const handlers: Readonly<Record<string, Handler>> = {
-  start: async (_, { runs, home }): Promise<Start> => {
+  /** Empty where a folder is listed. */
+  runs: async (_, { runs }) => {
     await Promise.all(runs.map((run) => run.refresh()));
-    return { runs: runs.map(({ facts }) => facts), folder: home?.folder ?? null };
+    return runs.map(({ facts }) => facts);
   },
   home: async (query, { home }) => {
     if (home === null) throw new ConfigurationError("Cannot list runs: runs were named; name the folder above them.");
@@ -86,6 +87,13 @@ const handlers: Readonly<Record<string, Handler>> = {
     const { episode, ...facts } = await (await runOf(query, parts)).episode(query.get("id") ?? "");
     // The line unchanged: parsing and writing it again would cost more than reading it.
     return Buffer.concat([Buffer.from(`${JSON.stringify(facts).slice(0, -1)},"episode":`), episode, Buffer.from("}")]);
+  },
+  extracts: async (query, parts) => {
+    const numbers = (query.get("numbers") ?? "")
+      .slice(0, 8 * mostRows)
+      .split(",")
+      .map(Number);
+    return (await runOf(query, parts)).extracts(numbers.filter(Number.isSafeInteger).slice(0, mostRows));
   },
   group: async (query, parts) => (await runOf(query, parts)).group(query.get("id") ?? ""),
   text: async (query, parts) => {

@@ -33,7 +33,7 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
   const { runs } = parts;
   const [run] = runs;
   if (run === undefined) throw new ConfigurationError("Cannot export nothing: name a run folder.");
-  await keep(apiPath("start"));
+  await keep(apiPath("runs"));
   let home = "#/0";
   if (choice.episode !== undefined) {
     const { row } = await run.episode(choice.episode);
@@ -60,7 +60,11 @@ async function keepFilter(run: RunView, where: string | undefined, { answers, ke
     );
   }
   await keep(apiPath("summary", { run: run.key }));
-  answers[apiPath("rows", { run: run.key })] = JSON.stringify(page satisfies RowPage);
+  const extracts = new Map(
+    (await run.extracts(page.rows.map(({ number }) => number))).map((one) => [one.number, one.extract]),
+  );
+  const rows = page.rows.map((row) => ({ ...row, extract: extracts.get(row.number) ?? null }));
+  answers[apiPath("rows", { run: run.key })] = JSON.stringify({ ...page, rows } satisfies RowPage);
   for (const groupId of new Set(page.rows.map((row) => row.groupId))) {
     const members = page.rows.filter((row) => row.groupId === groupId).sort((a, b) => a.sampleIndex - b.sampleIndex);
     answers[apiPath("group", { run: run.key, id: groupId })] = JSON.stringify(members);

@@ -201,8 +201,9 @@ describe("view", () => {
       try {
         const ask = async (path: string): Promise<unknown> => (await fetch(`${viewer.url}api/${path}`)).json();
         const below = "sources" in options ? "" : "runs/";
-        expect(await ask("start")).toEqual({ runs: [], folder: join(folder, "sources" in options ? "runs" : "") });
-        expect(await ask("home?count=10")).toMatchObject({ total: 2 });
+        expect(await ask("runs")).toEqual([]);
+        const listedFolder = join(folder, "sources" in options ? "runs" : "");
+        expect(await ask("home?count=10")).toMatchObject({ folder: listedFolder, total: 2 });
         const key = encodeURIComponent(`${below}one`);
         expect(await ask(`facts?run=${key}`)).toMatchObject({ name: "one", hasEpisodes: true });
         expect(await ask(`rows?run=${key}&count=3`)).toMatchObject({ total: 24 });

@@ -9,7 +9,7 @@ import { wellFormed } from "../lib/visible-text.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { readEntry, readRates, type Signature, signatureOf } from "./home-entry.ts";
 import { type Found, slices, type WalkLimits, walkRuns } from "./home-walk.ts";
-import { RunView } from "./run-view.ts";
+import { RunView, type RunViewOptions } from "./run-view.ts";
 import type { HomeEntry, HomePage } from "./wire/index.ts";
 
 export type HomeQuery = {
@@ -37,6 +37,7 @@ type Known = {
 export class Home {
   readonly folder: string;
   readonly #openStore: (path: string) => Promise<EpisodeStore>;
+  readonly #options: RunViewOptions;
   readonly #limits: WalkLimits;
   #known = new Map<string, Known>();
   #notes: readonly string[] = [];
@@ -49,8 +50,13 @@ export class Home {
   #isClosed = false;
 
   /** `openStore` opens a run, a training or a log by its path. */
-  constructor(folder: string, openStore: (path: string) => Promise<EpisodeStore>, limits: WalkLimits = {}) {
+  constructor(
+    folder: string,
+    openStore: (path: string) => Promise<EpisodeStore>,
+    { limits = {}, ...options }: RunViewOptions & { readonly limits?: WalkLimits } = {},
+  ) {
     this.folder = folder;
+    this.#options = options;
     this.#openStore = openStore;
     this.#limits = limits;
   }
@@ -88,7 +94,7 @@ export class Home {
         `Cannot find run ${JSON.stringify(key.slice(0, 200))} below "${this.folder}"; open the list, and choose one there.`,
       );
     }
-    const open = this.#opened.get(key) ?? this.#openStore(path).then((store) => new RunView(store, key));
+    const open = this.#opened.get(key) ?? this.#openStore(path).then((store) => new RunView(store, key, this.#options));
     this.#opened.delete(key);
     this.#opened.set(key, open);
     open.catch(() => this.#opened.delete(key));

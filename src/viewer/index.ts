@@ -7,6 +7,7 @@ export { type ExportChoice, exportPage } from "./export-page.ts";
 export { Home } from "./home.ts";
 export { openForeignStore } from "./foreign-store.ts";
 export { RunView } from "./run-view.ts";
+export type { RowFault } from "./wire/index.ts";
 export { serveViewer } from "./server.ts";
 export { readTrainerLogprobs } from "./trainer-logprobs.ts";
 export { openTrainingStore } from "./training.ts";

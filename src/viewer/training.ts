@@ -44,6 +44,7 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
       engine: textOf(objectOf(facts["learning"])?.["algorithm"]),
       historyPolicy: null,
       planned: null,
+      calls: null,
       hasEpisodes: false,
       hasTraining: true,
       missing: [],

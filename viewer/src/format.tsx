@@ -64,6 +64,11 @@ export function controlsShown(text: string): string {
   });
 }
 
+/** An outcome in a word: an episode that a fault ended is "errored", never one that did not pass. */
+export function outcomeText(outcome: Row["outcome"]): string {
+  return outcome === "failed" ? "errored" : outcome;
+}
+
 export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "bad" | "part" | "none" {
   if (row.outcome === "failed") return "bad";
   if (row.reward === null) return "none";
@@ -72,12 +77,16 @@ export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "ba
 }
 
 export function Reward({ row }: { readonly row: Pick<Row, "reward" | "outcome"> }) {
-  return <span class={`reward ${outcomeClass(row)}`}>{row.reward === null ? row.outcome : reward(row.reward)}</span>;
+  return (
+    <span class={`reward ${outcomeClass(row)}`}>
+      {row.reward === null ? outcomeText(row.outcome) : reward(row.reward)}
+    </span>
+  );
 }
 
 /** The end of an episode, in one phrase. */
 export function ending(row: Pick<Row, "failure" | "outcome" | "stopReason">): string {
-  if (row.failure !== null) return `failed: ${row.failure}`;
+  if (row.failure !== null) return `errored: ${row.failure}`;
   if (row.outcome === "completed" && row.stopReason === "not recorded") return "ending not recorded";
-  return row.outcome === "completed" ? row.stopReason : `${row.outcome}: ${row.stopReason}`;
+  return row.outcome === "completed" ? row.stopReason : `${outcomeText(row.outcome)}: ${row.stopReason}`;
 }

@@ -2,7 +2,7 @@
 
 import { Component, type ComponentChildren, render } from "preact";
 import { useState } from "preact/hooks";
-import type { RunFacts, Start } from "../../src/viewer/wire/index.ts";
+import type { RunFacts } from "../../src/viewer/wire/index.ts";
 import { ask, isExported, readEmbedded } from "./api.ts";
 import { theme } from "./chart.tsx";
 import { Compare } from "./compare.tsx";
@@ -19,10 +19,9 @@ import { Tasks } from "./tasks.tsx";
 import { TrainingPage } from "./training.tsx";
 
 function App() {
-  const start = useLoaded("start", () => ask<Start>("start"));
-  return (
-    <Waiting state={start}>{(value) => (value.folder === null ? <Named runs={value.runs} /> : <Listed />)}</Waiting>
-  );
+  const runs = useLoaded("runs", () => ask<readonly RunFacts[]>("runs"));
+  // Where none was named, those below a folder are listed.
+  return <Waiting state={runs}>{(value) => (value.length > 0 ? <Named runs={value} /> : <Listed />)}</Waiting>;
 }
 
 /** Runs that were named. */
@@ -179,6 +178,7 @@ const keys: readonly (readonly [string, string])[] = [
   ["j k", "next and previous episode: of the group first"],
   ["t", "conversation or tokens"],
   ["g", "the group side by side"],
+  ["f", "find in the episode: Enter shows the next occurrence, Shift-Enter the one before"],
   ["← →", "token by token, where tokens have the focus"],
   ["?", "this help"],
 ];

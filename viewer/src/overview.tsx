@@ -4,9 +4,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
   differenceText,
+  type Domain,
   type Hit,
+  type Interval,
   type Reason,
-  type Row,
   type RowPage,
   type RunFacts,
   type SearchEnd,
@@ -16,9 +17,10 @@ import {
 import { ask, isExported, search } from "./api.ts";
 import { RunBox } from "./box.tsx";
 import { Chart } from "./chart.tsx";
-import { count, duration, ending, percent, plural, printable, Reward, reward } from "./format.tsx";
+import { Columns, RowTable } from "./row-table.tsx";
+import { count, percent, plural, printable, Reward, reward } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
-import { amend, go, linkTo, route } from "./route.ts";
+import { amend, linkTo, route } from "./route.ts";
 
 const pageRows = 100;
 /** Times between two refreshes: of a run in progress, and of one that is still being read. */
@@ -37,7 +39,7 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
       });
       if (!("unchanged" in found)) latest.current = found;
       const now = latest.current!;
-      const isRead = now.read === now.episodes && now.masks.isDone;
+      const isRead = now.read === now.episodes && now.masks.isDone && now.faults?.isDone !== false;
       setPace(!isRead ? readingMs : now.facts.isLive ? liveMs : null);
       return now;
     },
@@ -49,22 +51,28 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
         {(value) => (
           <>
             <Verdict summary={value} />
+            <Faults faults={value.faults} run={facts.key} />
             <Reasons reasons={value.reasons} run={facts.key} />
-            <Course summary={value} />
+            <Rates domains={value.domains} />
+            <Curves summary={value} />
           </>
         )}
       </Waiting>
       <Episodes
         run={facts.key}
-        version={summary.type === "ready" ? `${summary.value.episodes}-${summary.value.read}` : ""}
+        version={
+          summary.type === "ready"
+            ? `${summary.value.episodes}-${summary.value.read}-${summary.value.faults?.isDone}`
+            : ""
+        }
       />
     </main>
   );
 }
 
 function Verdict({ summary }: { readonly summary: Summary }) {
-  const { facts, interval, masks, episodes, read, neverPassed, tasks, outcomes } = summary;
-  const failed = outcomes["failed"] ?? 0;
+  const { facts, interval, masks, episodes, read, neverPassed, tasks, unsuccessful, errored, outcomes } = summary;
+  const aborted = outcomes["aborted"] ?? 0;
   const bounds = interval === null ? "" : ` [${Math.floor(interval.low * 100)} to ${Math.ceil(interval.high * 100)}]`;
   return (
     <section class="verdict" aria-label="Verdict">
@@ -90,7 +98,9 @@ function Verdict({ summary }: { readonly summary: Summary }) {
             ,{" "}
           </>
         )}
-        {failed === 0 ? "0 failures" : <strong class="bad">{plural(failed, "failure")}</strong>},{" "}
+        {count(unsuccessful)} unsuccessful,{" "}
+        {errored === 0 ? "0 errored" : <strong class="bad">{count(errored)} errored</strong>},{" "}
+        {aborted > 0 && `${count(aborted)} aborted, `}
         <Masks masks={masks} episodes={episodes} facts={facts} />,{" "}
         <span class={`status ${facts.status}`}>{facts.isLive ? "live" : facts.status}</span>
         {read < episodes && <span class="quiet"> (read {count(read)} so far)</span>}
@@ -184,31 +194,139 @@ function Masks({
 }
 
 function Reasons({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: string }) {
-  const { query } = route.value;
   if (reasons.length === 0) return null;
   return (
     <section aria-label="Why episodes did not pass">
-      <ul class="reasons">
-        {reasons.map(({ kind, label, count: times }) => {
-          const isChosen = query.get("reason") === label && query.get("kind") === kind;
-          return (
-            <li key={`${kind} ${label}`}>
-              <a
-                class={isChosen ? "chip chosen" : "chip"}
-                aria-current={isChosen ? "true" : undefined}
-                href={isChosen ? linkTo([run]) : linkTo([run], { kind, reason: label })}
-              >
-                <strong>{count(times)}</strong> <span class="quiet">{kind}</span> {printable(label)}
-              </a>
-            </li>
-          );
-        })}
-      </ul>
+      <Chips reasons={reasons} run={run} />
     </section>
   );
 }
 
-function Course({ summary: { course } }: { readonly summary: Summary }) {
+function Chips({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: string }) {
+  const { query } = route.value;
+  return (
+    <ul class="reasons">
+      {reasons.map(({ kind, label, count: times }) => {
+        const isChosen = query.get("reason") === label && query.get("kind") === kind;
+        return (
+          <li key={`${kind} ${label}`}>
+            <a
+              class={isChosen ? "chip chosen" : "chip"}
+              aria-current={isChosen ? "true" : undefined}
+              href={isChosen ? linkTo([run]) : linkTo([run], { kind, reason: label })}
+            >
+              <strong>{count(times)}</strong> <span class="quiet">{kind}</span> {printable(label)}
+            </a>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Whose fault unsuccessful episodes are, as chips that filter. */
+function Faults({ faults, run }: { readonly faults: Summary["faults"]; readonly run: string }) {
+  if (faults === null) return null;
+  const found = faultNames.flatMap((label) =>
+    faults.counts[label] === 0 ? [] : [{ kind: "fault" as const, label, count: faults.counts[label] }],
+  );
+  if (found.length === 0) return null;
+  return (
+    <section aria-label="Whose fault it is">
+      <Chips reasons={found} run={run} />
+      {!faults.isDone && <p class="quiet">Failures are being attributed …</p>}
+    </section>
+  );
+}
+
+const faultNames = ["agent", "user", "environment", "infrastructure"] as const;
+
+/** pass^k as `eval` prints it: a row for each k, and one for each environment if there are several. */
+function Rates({ domains }: { readonly domains: readonly Domain[] }) {
+  const [first] = domains;
+  if (first === undefined || first.graded === 0) return null;
+  const ks = [...new Set(domains.flatMap(({ passRates }) => passRates.map(({ k }) => k)))];
+  const rate = (value: number | null): string => (value === null ? "–" : value.toFixed(3));
+  const bounds = (value: Interval | null): string =>
+    value === null ? "" : `${rate(value.low)} to ${rate(value.high)}`;
+  return (
+    <section class="rates" aria-label="Pass rates">
+      {domains.length === 1 ? (
+        <Table
+          label="pass^k"
+          heads={["k", "pass^k", "95 %", "pass@k"]}
+          rows={first.passRates.map(({ k, passHatK, interval: range, passAtK }) => [
+            String(k),
+            rate(passHatK),
+            bounds(range),
+            rate(passAtK),
+          ])}
+        />
+      ) : (
+        <Table
+          label="Environments"
+          heads={["environment", "tasks", "episodes", "graded", "reward", ...ks.map((k) => `pass^${k}, 95 %`)]}
+          rows={domains.map(({ title, tasks, episodes, graded, meanReward, passRates }) => [
+            title,
+            count(tasks),
+            count(episodes),
+            count(graded),
+            rate(meanReward),
+            ...ks.map((k) => {
+              const found = passRates.find((one) => one.k === k);
+              return `${rate(found?.passHatK ?? null)} ${bounds(found?.interval ?? null)}`;
+            }),
+          ])}
+        />
+      )}
+    </section>
+  );
+}
+
+type TableProps = {
+  readonly label: string;
+  readonly heads: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+};
+
+/** The first column names the row, the others hold numbers. */
+function Table({ label, heads, rows }: TableProps) {
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {heads.map((head, at) => (
+              <th key={head} scope="col" class={at === 0 ? "" : "number"}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((cells) => (
+            <tr key={cells[0]}>
+              {cells.map((cell, at) => (
+                <td key={at} class={at === 0 ? "" : "number"}>
+                  {printable(cell)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const orders = {
+  plan: "in the order of the plan, task by task",
+  ended: "in the order in which episodes ended",
+} as const;
+
+function Curves({ summary: { courses } }: { readonly summary: Summary }) {
+  const order = route.value.query.get("order") === "ended" ? "ended" : "plan";
+  const course = courses[order];
   const lines = useMemo(
     () => ({
       pass: [{ label: "pass", values: course.pass, colour: "--good" }],
@@ -220,17 +338,26 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
   if (course.episodes.length < 2) return null;
   const shared = { x: course.episodes, xLabel: "episode" };
   const isKnown = (values: readonly (number | null)[]): boolean => values.some((value) => value !== null);
+  const other = order === "plan" ? "ended" : "plan";
   return (
-    <section class="charts" aria-label="Course">
-      {isKnown(course.reward) && (
-        <>
-          <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
-          <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
-        </>
-      )}
-      {isKnown(course.turns) && (
-        <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
-      )}
+    <section aria-label="Course">
+      <p class="quiet">
+        Curves {orders[order]};{" "}
+        <button class="sort" onClick={() => amend({ order: other === "plan" ? null : other })}>
+          show them {orders[other]}
+        </button>
+      </p>
+      <div class="charts">
+        {isKnown(course.reward) && (
+          <>
+            <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
+            <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
+          </>
+        )}
+        {isKnown(course.turns) && (
+          <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
+        )}
+      </div>
     </section>
   );
 }
@@ -293,6 +420,7 @@ function Episodes({ run, version }: { readonly run: string; readonly version: st
                 )}
                 {page.unread > 0 && page.matched !== page.total && ` (${count(page.unread)} are not read yet)`}
               </p>
+              <Columns />
               <RowTable rows={page.rows} run={run} sort={sort} />
               {page.rows.length < page.matched && page.rows.length < 1000 && (
                 <button class="more" onClick={() => setShown(shown + 300)}>
@@ -305,92 +433,6 @@ function Episodes({ run, version }: { readonly run: string; readonly version: st
       )}
     </section>
   );
-}
-
-const columns: readonly (readonly [name: keyof Row, label: string, isNumber: boolean])[] = [
-  ["number", "#", true],
-  ["reward", "reward", true],
-  ["taskId", "task", false],
-  ["stopReason", "ended", false],
-  ["turns", "turns", true],
-  ["tokens", "tokens", true],
-  ["durationMs", "time", true],
-  ["sentence", "what the grader said", false],
-];
-
-export function RowTable({
-  rows,
-  run,
-  sort,
-}: {
-  readonly rows: readonly Row[];
-  readonly run: string;
-  readonly sort: string | null;
-}) {
-  const header = (name: string, label: string) => {
-    if (sort === null || name === "sentence") return label;
-    const isFalling = sort === `-${name}`;
-    const isSorted = isFalling || sort === name;
-    return (
-      <button class="sort" onClick={() => amend({ sort: isFalling ? name : `-${name}` })}>
-        {label}
-        {isSorted ? (isFalling ? " ↓" : " ↑") : ""}
-      </button>
-    );
-  };
-  return (
-    <div class="table" tabIndex={0} role="region" aria-label="Table of episodes">
-      <table>
-        <thead>
-          <tr>
-            {columns.map(([name, label, isNumber]) => (
-              <th
-                key={name}
-                scope="col"
-                class={isNumber ? "number" : name === "sentence" ? "sentence" : ""}
-                aria-sort={sort === name ? "ascending" : sort === `-${name}` ? "descending" : undefined}
-              >
-                {header(name, label)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.number} data-number={row.number} onClick={() => openRow(run, row)}>
-              <td class="number">
-                <a href={linkTo([run, "episode", row.number])} onClick={(event) => event.stopPropagation()}>
-                  {row.number}
-                </a>
-              </td>
-              <td class="number">
-                <Reward row={row} />
-              </td>
-              <td class="id">{printable(row.taskId)}</td>
-              <td>{printable(ending(row))}</td>
-              <td class="number">{row.turns ?? "–"}</td>
-              <td class="number">{row.tokens === null ? "–" : count(row.tokens)}</td>
-              <td class="number">{duration(row.durationMs)}</td>
-              <td class="sentence">
-                {printable(row.sentence)}
-                {Object.entries(row.formatErrors).map(([code, times]) => (
-                  <span class="tag" key={code}>
-                    {code}
-                    {times > 1 ? ` ${times}` : ""}
-                  </span>
-                ))}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-/** Opens the row, unless text is being selected. */
-function openRow(run: string, row: Row): void {
-  if (getSelection()?.isCollapsed !== false) go(linkTo([run, "episode", row.number]));
 }
 
 function Hits({ run, text }: { readonly run: string; readonly text: string }) {

@@ -10,6 +10,7 @@ import { pathToFileURL } from "node:url";
 import { exportView, view } from "../../../dist/index.js";
 import { openBrowser } from "./browser.mjs";
 import { Checks } from "./checks.mjs";
+import { episodePage, partingGroup, runPage } from "./episode.mjs";
 import { halfCharacters } from "./half-characters.mjs";
 import { home } from "./home.mjs";
 import {
@@ -60,6 +61,10 @@ export async function verifyViewer({ quick }) {
       train: await serve(at("train")),
     });
     await keysAndSearch(checks, book);
+    const sampled = await serve(at("sampled"));
+    await runPage(checks, sampled);
+    await episodePage(checks, sampled);
+    await partingGroup(checks, sampled, await mixedGroup(sampled));
     await home(checks, { folder: at("many"), run: at("book"), other: at("worse"), training: at("train"), serve });
     await trainerLogprobs(at("sampled"), at("trainer.jsonl"));
     const overlay = { sources: [at("sampled")], logprobs: at("trainer.jsonl") };
@@ -85,7 +90,7 @@ export async function verifyViewer({ quick }) {
       book,
       two: await serve(at("book"), at("worse")),
       train: await serve(at("train")),
-      sampled: await serve(at("sampled")),
+      sampled,
     });
     return checks.tell();
   } finally {
@@ -103,10 +108,25 @@ async function everyPage(checks, { book, two, train, sampled }) {
   await checks.page("tasks", book, "#/0/tasks", { see: "Tasks, the least solved first" });
   await checks.page("episode", book, "#/0/episode/36", { see: "turn 0" });
   await checks.page("tokens", sampled, "#/0/episode/3?t=1", { see: "Mask in order" });
+  await checks.page("fault", book, "#/0?kind=fault&reason=agent", { see: "with fault agent" });
   await checks.page("group", book, "#/0/group/bookshop%3Atrain%3A1", { see: "episodes of one task" });
   await checks.page("compare", two, "", { see: "worse against book" });
   await checks.page("training", train, "", { see: "Logprobs of sampling and training agree" });
   await checks.page("nothing there", book, "#/0/episode/9999", { see: "Cannot find episode" });
+}
+
+/**
+ * A group of which some episodes pass: the small model passes some tasks always and some never.
+ *
+ * @param {string} url @returns {Promise<string>}
+ */
+async function mixedGroup(url) {
+  const { tasks } = /** @type {{ tasks: { groupId: string, passed: number, graded: number }[] }} */ (
+    await (await fetch(`${url}api/tasks?run=0&count=100`)).json()
+  );
+  const found = tasks.find(({ passed, graded }) => passed > 0 && passed < graded);
+  if (found === undefined) throw new Error("No group of the run has both passing and failing episodes.");
+  return found.groupId;
 }
 
 /**

@@ -2,7 +2,7 @@
 // its line of episodes.jsonl, so that the page reads what the run wrote; see `decode.ts`.
 
 import type { Episode, Outcome } from "../../core/index.ts";
-import type { Comparison, ComparisonRow } from "../../statistics/index.ts";
+import type { Comparison, ComparisonRow, PassRate } from "../../statistics/index.ts";
 
 /** A JSON value as `JSON.parse` makes it. */
 export type PlainJson = null | boolean | number | string | readonly PlainJson[] | PlainObject;
@@ -30,6 +30,10 @@ export type Row = {
   readonly id: string;
   readonly groupId: string;
   readonly taskId: string;
+  /** Place of the task in its split; `null` if not recorded. */
+  readonly taskIndex: number | null;
+  /** Environment and split, as `eval` titles them; `null` if not recorded. */
+  readonly domain: string | null;
   /** `null` if not recorded. */
   readonly contentHash: string | null;
   readonly sampleIndex: number;
@@ -54,9 +58,49 @@ export type Row = {
   readonly phrases: readonly string[];
   /** Sum of the measured durations; `null` if none was measured. */
   readonly durationMs: number | null;
+  /** Whose fault an unsuccessful episode is; `null` for a success, and until it is attributed. */
+  readonly fault: RowFault | null;
+  /** What is read from the whole episode; `null` until it is. */
+  readonly extract: EpisodeExtract | null;
+};
+
+export type RowFault = {
+  readonly fault: "agent" | "user" | "environment" | "infrastructure";
+  /** Name of the rule that applied. */
+  readonly rule: string;
+  readonly evidence: string;
+};
+
+/** Parts of an episode that its index does not have, cut to a line. */
+export type EpisodeExtract = {
+  /** First utterance of the user; empty if there is none. */
+  readonly asked: string;
+  /** The last that the agent said, or its last call if it said nothing. */
+  readonly said: string;
+  /** Sum of agent, user and judge in US dollars; `null` if it is not known. */
+  readonly cost: number | null;
+};
+
+/** Rates of one environment and split, or of all. */
+export type Domain = {
+  readonly title: string;
+  readonly tasks: number;
+  readonly episodes: number;
+  readonly graded: number;
+  readonly meanReward: number | null;
+  readonly passRates: readonly PassRate[];
 };
 
 export type RunKind = "run" | "training" | "file" | "service";
+
+export type CallFacts = {
+  /** Name of the engine; `null` for a model behind an API. */
+  readonly engine: string | null;
+  /** As recorded; not an address of HTTP if the policy was sampled in the process of the run. */
+  readonly address: string;
+  /** Sampling parameters by their names in requests. */
+  readonly sampling: PlainObject;
+};
 
 /** Facts about a run without its episodes. */
 export type RunFacts = {
@@ -76,6 +120,8 @@ export type RunFacts = {
   readonly historyPolicy: string | null;
   /** Number of episodes that the run plans; `null` if not known. */
   readonly planned: number | null;
+  /** How the policy was called; `null` where no server is recorded. */
+  readonly calls: CallFacts | null;
   readonly hasEpisodes: boolean;
   readonly hasTraining: boolean;
   /** Facts that the format of another tool's file does not record, as sentences. */
@@ -125,25 +171,18 @@ export type HomePage = {
   readonly notes: readonly string[];
 };
 
-/** What a page shows first: the runs that were named, or the folder whose runs are listed. */
-export type Start = {
-  /** Empty where a folder is listed. */
-  readonly runs: readonly RunFacts[];
-  readonly folder: string | null;
-};
-
 export type Interval = { readonly low: number; readonly high: number };
 
 /** A reason that unsuccessful episodes share, and their number. */
 export type Reason = {
-  readonly kind: "grade" | "format error" | "failure" | "stop reason";
+  readonly kind: "grade" | "format error" | "error" | "stop reason" | "fault";
   readonly label: string;
   readonly count: number;
 };
 
-/** Course of a run in the order in which episodes ended: means of up to 60 equal parts. */
+/** Course of a run: means of up to 60 equal parts. */
 export type Course = {
-  /** Number of the last episode of each part. */
+  /** Place of the last episode of each part, in the order of the course. */
   readonly episodes: readonly number[];
   readonly reward: readonly (number | null)[];
   readonly turns: readonly (number | null)[];
@@ -172,7 +211,15 @@ export type Summary = {
   readonly masks: MaskCheck;
   /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerCheck | null;
-  readonly course: Course;
+  /** `plan`: task by task, as the run plans them; `ended`: in the order in which episodes ended. */
+  readonly courses: { readonly plan: Course; readonly ended: Course };
+  /** Graded episodes that did not pass; `errored` have no reward because of a fault. */
+  readonly unsuccessful: number;
+  readonly errored: number;
+  /** One for each environment and split, and all of them, if there are several; else that one. */
+  readonly domains: readonly Domain[];
+  /** Unsuccessful and errored episodes by whose fault they are; `null` where nothing is attributed. */
+  readonly faults: { readonly counts: Readonly<Record<RowFault["fault"], number>>; readonly isDone: boolean } | null;
 };
 
 /**
