@@ -1,4 +1,4 @@
-// What a row shows of a whole episode: what the user asked first, what the agent said last, the cost.
+// Facts of a whole episode that its row shows: the first text of the user, the last of the agent, the cost.
 
 import type { EpisodeExtract, PlainJson, StoredEpisode } from "./wire/index.ts";
 import { objectOf } from "./episode-store.ts";
@@ -13,10 +13,10 @@ export function extractOf(stored: StoredEpisode): EpisodeExtract {
 export function utterancesOf({
   events,
   messages,
-}: Pick<StoredEpisode, "events" | "messages">): Pick<EpisodeExtract, "asked" | "said"> {
-  let [asked, said, called] = ["", "", ""];
-  const ask = (text: string): void => void (asked ||= text.trim());
-  const say = (text: string): void => void (said = text.trim() || said);
+}: Pick<StoredEpisode, "events" | "messages">): Pick<EpisodeExtract, "firstUserText" | "lastAgentText"> {
+  let [first, last, called] = ["", "", ""];
+  const ask = (text: string): void => void (first ||= text.trim());
+  const say = (text: string): void => void (last = text.trim() || last);
   for (const event of events) {
     if (event.type === "user-line") ask(event.line.text);
     else if (event.type === "decision") {
@@ -36,13 +36,13 @@ export function utterancesOf({
       called = event.action.toolCalls.map(({ name }) => `${name}(…)`).at(-1) ?? called;
     }
   }
-  for (const message of events.length > 0 && asked !== "" ? [] : messages) {
+  for (const message of events.length > 0 && first !== "" ? [] : messages) {
     if (message.role === "user") ask(message.content);
     if (message.role !== "assistant" || events.length > 0) continue;
     say(message.content);
     called = message.toolCalls.map(({ name }) => `${name}(…)`).at(-1) ?? called;
   }
-  return { asked: line(asked), said: line(said === "" ? called : said) };
+  return { firstUserText: line(first), lastAgentText: line(last === "" ? called : last) };
 }
 
 function line(text: string): string {

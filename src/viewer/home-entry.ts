@@ -19,7 +19,7 @@ const mostIndex = 64 << 20;
 const mostLog = 16 << 20;
 const curvePoints = 40;
 
-/** What is known of an entry without reading it: it changes whenever a file that it is read from does. */
+/** Sizes and times of the files of an entry: the text changes whenever a file that it is read from does. */
 export type Signature = { readonly text: string; readonly writtenMs: number };
 
 /** `null` if nothing is there any more. */

@@ -15,7 +15,7 @@ export type Found = {
 
 export type Walk = {
   readonly found: readonly Found[];
-  /** What was left out, as sentences. */
+  /** Sentences that say what was left out. */
   readonly notes: readonly string[];
 };
 

@@ -29,7 +29,7 @@ const mostOpen = 8;
 type Known = {
   readonly found: Found;
   readonly signature: Signature;
-  /** `null` for a file that is no log. */
+  /** `null` for a file of an unknown format. */
   entry: HomeEntry | null;
   hasMore: boolean;
 };
@@ -45,7 +45,7 @@ export class Home {
   #refreshed = -Infinity;
   #refreshing: Promise<void> | null = null;
   #reading: Promise<void> | null = null;
-  /** In the order of their last use. */
+  /** Open runs, the one that was used last at the end. */
   readonly #opened = new Map<string, Promise<RunView>>();
   #isClosed = false;
 

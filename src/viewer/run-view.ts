@@ -72,7 +72,7 @@ export class RunView {
   #scored: ReadonlyMap<string, RowFault> | null = null;
   /** Number of rows whose failures were attributed. */
   #attributed = 0;
-  /** Of the rows that were shown last. */
+  /** Extracts of rows that were shown, by number. */
   #extracts = new Map<number, EpisodeExtract>();
   #rows: Row[] = [];
   #masks: { checked: number; withoutTokens: number; wrong: number[] } = { checked: 0, withoutTokens: 0, wrong: [] };

@@ -51,7 +51,7 @@ function byPlan(a: Row, b: Row): number {
   return a.groupId === b.groupId ? a.sampleIndex - b.sampleIndex : a.groupId < b.groupId ? -1 : 1;
 }
 
-/** As `eval` prints them: tasks of several environments may have the same ids. */
+/** Rates by environment as `eval` prints them: tasks of several may have the same ids. */
 function domainsOf(rows: readonly Row[]): Domain[] {
   const parts = new Map<string, Row[]>();
   for (const row of rows) {

@@ -126,8 +126,8 @@ describe("a run", () => {
     const first = (await readAll())[0]!;
     const [{ extract } = { extract: null }] = await viewed.extracts([1, 99, -1]);
     const line = first.events.find((event) => event.type === "user-line")!.line.text;
-    expect(extract?.asked).toBe(line.replaceAll(/\s+/g, " ").trim());
-    expect([extract?.said === "", extract?.cost]).toEqual([false, 0]);
+    expect(extract?.firstUserText).toBe(line.replaceAll(/\s+/g, " ").trim());
+    expect([extract?.lastAgentText === "", extract?.cost]).toEqual([false, 0]);
     // The attribution of `eval` counts before the rules do.
     const fault = { fault: "environment", rule: "judge", evidence: "said so", by: "judge" };
     await writeFile(

@@ -23,7 +23,7 @@ export function Home() {
   const sort = query.get("sort") ?? newestFirst;
   const [shown, setShown] = useState(pageEntries);
   const [pace, setPace] = useState(readingMs);
-  /** In the order in which they were ticked. */
+  /** Ticked runs, the baseline first. */
   const [ticked, setTicked] = useState<readonly HomeEntry[]>([]);
   const latest = useRef<{ readonly key: string; readonly page: HomePage } | null>(null);
   const key = `home ${filter} ${sort} ${shown}`;
@@ -102,7 +102,7 @@ function Said({ page: { folder, matched, total, isReading, notes } }: { readonly
   );
 }
 
-/** What can be done with the ticked runs. */
+/** The ticked runs and their comparison. */
 function Chosen({ ticked, clear }: { readonly ticked: readonly HomeEntry[]; readonly clear: () => void }) {
   const [first, second] = ticked;
   if (first === undefined) return <p class="chosen-runs quiet">Tick two runs to compare them.</p>;

@@ -31,8 +31,8 @@ const columns: readonly Column[] = [
     isSortable: true,
     cell: (row) => <Reward row={row} />,
   },
-  { name: "asked", label: "what the user asked first", kind: "text", isUsual: true, isSortable: false, cell: (_, found) => text(found?.asked) }, // prettier-ignore
-  { name: "said", label: "what the agent said last", kind: "text", isUsual: true, isSortable: false, cell: (_, found) => text(found?.said) }, // prettier-ignore
+  { name: "asked", label: "what the user asked first", kind: "text", isUsual: true, isSortable: false, cell: (_, found) => text(found?.firstUserText) }, // prettier-ignore
+  { name: "said", label: "what the agent said last", kind: "text", isUsual: true, isSortable: false, cell: (_, found) => text(found?.lastAgentText) }, // prettier-ignore
   { name: "sentence", label: "what the grader said", kind: "text", isUsual: true, isSortable: false, cell: (row) => <Sentence row={row} /> }, // prettier-ignore
   { name: "stopReason", label: "ended", kind: "text", isUsual: true, isSortable: true, cell: (row) => printable(ending(row)) }, // prettier-ignore
   { name: "fault", label: "whose fault", kind: "id", isUsual: false, isSortable: false, cell: (row) => <Fault row={row} /> }, // prettier-ignore

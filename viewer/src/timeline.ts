@@ -1,5 +1,4 @@
-// What took the time of an episode, and what it cost: made from the durations and usages of its
-// events.
+// Time and cost of an episode by what took them: made from the durations and usages of its events.
 
 import type { ShownEpisode, ShownEvent } from "../../src/viewer/wire/index.ts";
 import { callText } from "./actions.ts";
@@ -53,7 +52,7 @@ function callNames({ decision }: Extract<ShownEvent, { type: "decision" }>): rea
   return decision.type === "calls" ? decision.calls.map(({ call }) => call?.name ?? "tool") : [];
 }
 
-/** What a turn does, in a few words. */
+/** Each turn in a few words: its call or its text. */
 export function turnTitles({ events }: Pick<ShownEpisode, "events">): ReadonlyMap<number, string> {
   const titles = new Map<number, string>();
   for (const event of events) {
@@ -84,7 +83,7 @@ export type Cost = {
   readonly cachedTokens: number | null;
   readonly sampledTokens: number;
   readonly seconds: number;
-  /** Of agent, user and judge behind APIs, in US dollars; `null` if it is not known. */
+  /** Cost of agent, user and judge behind APIs in US dollars; `null` if it is not known. */
   readonly dollars: number | null;
 };
 

@@ -1,4 +1,4 @@
-// What a judge answered: a score for each criterion with its reason; any other answer as it is.
+// The answer of a judge: a score for each criterion with its reason; any other answer as it is.
 
 import type { PlainJson, PlainObject } from "../../src/viewer/wire/index.ts";
 import { printable } from "./format.tsx";

@@ -60,7 +60,7 @@ export type Row = {
   readonly durationMs: number | null;
   /** Whose fault an unsuccessful episode is; `null` for a success, and until it is attributed. */
   readonly fault: RowFault | null;
-  /** What is read from the whole episode; `null` until it is. */
+  /** Facts that only the whole episode has; `null` until it is read. */
   readonly extract: EpisodeExtract | null;
 };
 
@@ -74,9 +74,9 @@ export type RowFault = {
 /** Parts of an episode that its index does not have, cut to a line. */
 export type EpisodeExtract = {
   /** First utterance of the user; empty if there is none. */
-  readonly asked: string;
+  readonly firstUserText: string;
   /** The last that the agent said, or its last call if it said nothing. */
-  readonly said: string;
+  readonly lastAgentText: string;
   /** Sum of agent, user and judge in US dollars; `null` if it is not known. */
   readonly cost: number | null;
 };
@@ -96,7 +96,7 @@ export type RunKind = "run" | "training" | "file" | "service";
 export type CallFacts = {
   /** Name of the engine; `null` for a model behind an API. */
   readonly engine: string | null;
-  /** As recorded; not an address of HTTP if the policy was sampled in the process of the run. */
+  /** Recorded address; not one of HTTP if the policy was sampled in the process of the run. */
   readonly address: string;
   /** Sampling parameters by their names in requests. */
   readonly sampling: PlainObject;
@@ -120,7 +120,7 @@ export type RunFacts = {
   readonly historyPolicy: string | null;
   /** Number of episodes that the run plans; `null` if not known. */
   readonly planned: number | null;
-  /** How the policy was called; `null` where no server is recorded. */
+  /** Server and sampling parameters of the policy; `null` where no server is recorded. */
   readonly calls: CallFacts | null;
   readonly hasEpisodes: boolean;
   readonly hasTraining: boolean;
@@ -137,7 +137,7 @@ export type HomeEntry = {
   readonly environment: string | null;
   /** Model or agent, and its engine; `null` if not recorded. */
   readonly policy: string | null;
-  /** As in {@link RunFacts}; "unreadable" if it cannot be read, see `fault`. */
+  /** Status like that of {@link RunFacts}; "unreadable" if it cannot be read, see `fault`. */
   readonly status: string;
   readonly isLive: boolean;
   /** Start of the run, or the time at which its file was written, in milliseconds of Unix time. */
@@ -167,7 +167,7 @@ export type HomePage = {
   readonly total: number;
   /** True while rates of some entries are not read yet. */
   readonly isReading: boolean;
-  /** What was left out of the list, as sentences. */
+  /** Sentences that say what was left out of the list. */
   readonly notes: readonly string[];
 };
 
