@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { exportView, view } from "../dist/index.js";
 import { createFileRunStore, openRunFolder } from "../dist/store/index.js";
 import { openBrowser } from "../scripts/verify/viewer/browser.mjs";
+import { copiedRuns } from "../scripts/verify/viewer/home.mjs";
 import { bookshopRun, largeRun } from "../scripts/verify/viewer/runs.mjs";
 
 const work = mkdtempSync(join(tmpdir(), "trainable-agents-viewer-"));
@@ -96,6 +97,21 @@ async function measureTokens(tokens) {
   await viewer.close();
 }
 
+/** 1,000 runs of a folder: the list with their descriptions, then all rates. */
+async function measureHome() {
+  copiedRuns(at("book"), at("home"), 1000);
+  // Loads the modules of the viewer.
+  await (await view({ sources: [at("book")], listen: "127.0.0.1:0" })).close();
+  const started = performance.now();
+  const viewer = await view({ sources: [at("home")], listen: "127.0.0.1:0" });
+  const look = async () => (await fetch(`${viewer.url}api/home?count=200`)).json();
+  let page = await look();
+  process.stdout.write(`${page.total} runs: listed after ${(performance.now() - started).toFixed(0)} ms\n`);
+  while (page.isReading) page = await look();
+  process.stdout.write(`  all rates read after ${(performance.now() - started).toFixed(0)} ms\n`);
+  await viewer.close();
+}
+
 async function measureRun() {
   await largeRun(at("book"), at("large"), 20_000);
   const bytes = statSync(join(at("large"), "episodes.jsonl")).size;
@@ -119,6 +135,7 @@ async function measureRun() {
 
 try {
   await bookshopRun(at("book"), { noise: 0.4 });
+  await measureHome();
   await measureTokens(100_000);
   await measureTokens(1_000_000);
   await measureRun();

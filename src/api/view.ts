@@ -14,11 +14,13 @@ import {
   type EpisodeStore,
   type ExportChoice,
   exportPage,
+  Home,
   isTrainingFolder,
   openFolderStore,
   openForeignStore,
   openTrainingStore,
   readTrainerLogprobs,
+  type RowFault,
   RunView,
   serveViewer,
   type ViewerParts,
@@ -39,8 +41,12 @@ export const viewSettings = listenSettings(
 /** Options of {@link view}: the flags of the command `view` in camelCase. */
 export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
   Pick<CallOptions, "cwd" | "variables"> & {
-    /** Run folders, folders of trainings, files of other tools. Several runs are compared. */
-    readonly sources: readonly string[];
+    /**
+     * Run folders, folders of trainings, files of other tools. Several runs are compared. One folder
+     * of another kind is listed: every run below it can be opened.
+     * @default the current folder
+     */
+    readonly sources?: readonly string[];
     /**
      * A trainer's file of logprobs for the run's rows, shown over the sampled ones.
      * @default none
@@ -66,7 +72,8 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
     opened.add(() => listener.close());
     const url = token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`;
     const locations = parts.runs.map(({ facts }) => facts.location);
-    opened.add(await announceViewer({ url, locations }, options.variables ?? process.env));
+    const home = parts.home?.folder ?? null;
+    opened.add(await announceViewer({ url, locations, home }, options.variables ?? process.env));
     return { url, close: () => opened.close() };
   } catch (error) {
     await opened.abandon(failedStartMs);
@@ -75,7 +82,8 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
 }
 
 /** Options of {@link exportView}. */
-export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources" | "logprobs"> &
+export type ExportViewOptions = Pick<ViewOptions, "cwd" | "logprobs"> &
+  Required<Pick<ViewOptions, "sources">> &
   ExportChoice & {
     /** Path of the file to write. */
     readonly file: string;
@@ -92,6 +100,11 @@ export async function exportView({
   const opened = new Opened();
   try {
     const parts = await openParts({ sources, ...(logprobs === undefined ? {} : { logprobs }) }, cwd, opened);
+    if (parts.home !== null) {
+      throw new ConfigurationError(
+        `Cannot export "${parts.home.folder}": it is not a run, but may have runs below it; name one of them.`,
+      );
+    }
     const html = await exportPage(parts, choice);
     await writeFile(resolve(cwd, file), html);
     return Buffer.byteLength(html);
@@ -106,15 +119,32 @@ export async function exportView({
 
 /** `opened` receives the runs. */
 async function openParts(
-  { sources, logprobs }: Pick<ViewOptions, "sources" | "logprobs">,
+  { sources = ["."], logprobs }: Pick<ViewOptions, "sources" | "logprobs">,
   cwd: string,
   opened: Opened,
 ): Promise<ViewerParts> {
-  if (sources.length === 0) throw new ConfigurationError("Cannot view a run: none is named; name a run folder.");
+  if (sources.length === 0) {
+    throw new ConfigurationError(
+      "Cannot view a run: the list of sources is empty; name a run folder, or leave the list out to see the runs below the current folder.",
+    );
+  }
+  const tokenizerOf = tokenizers(cwd);
+  const [only] = sources;
+  if (only !== undefined && sources.length === 1 && (await isListed(only, cwd))) {
+    if (logprobs !== undefined) {
+      throw new ConfigurationError(
+        `Cannot use --logprobs with "${only}": a trainer's logprobs are laid over one run, and this folder is not one; name the run.`,
+      );
+    }
+    const home = new Home(resolve(cwd, only), (path) => openStore(path, cwd), { attribute });
+    opened.add(() => home.close());
+    await home.refresh();
+    return { runs: [], home, tokenizerOf };
+  }
   const trainer = logprobs === undefined ? null : await readOverlay(logprobs, sources, cwd);
   const runs: RunView[] = [];
   for (const source of sources) {
-    const run = new RunView(await openStore(source, cwd), runs.length, trainer);
+    const run = new RunView(await openStore(source, cwd), String(runs.length), { trainer, attribute });
     opened.add(() => run.close());
     runs.push(run);
   }
@@ -123,17 +153,40 @@ async function openParts(
       `Cannot use --logprobs with "${sources[0]}": a training stores no episodes; name a run folder.`,
     );
   }
-  const tokenizers = new Map<string, ReturnType<typeof tokenizerOf>>();
-  return {
-    runs,
-    tokenizerOf: (folder, run) => {
-      const key = JSON.stringify([folder, run]);
-      const known =
-        tokenizers.get(key) ?? import("./choose-model.ts").then((models) => models.tokenizerOf(folder, cwd, run));
-      tokenizers.set(key, known);
-      return known;
-    },
+  return { runs, home: null, tokenizerOf };
+}
+
+/** Attributes a failure by the rules of `eval`, from what the record of the episode says. */
+async function attribute(line: Buffer): Promise<RowFault> {
+  const [{ attributeFault, conversationOf }, { episodeFromJson }, { parseJson }] = await Promise.all([
+    import("../graders/index.ts"),
+    import("../store/index.ts"),
+    import("../python-semantics/json/index.ts"),
+  ]);
+  const episode = episodeFromJson(parseJson(line.toString("utf8")), "an episode");
+  const { outcome, failure, task } = episode;
+  const unknown = { tools: [], userTools: [], expectedCalls: null, isReachable: null, knownFacts: [] };
+  const facts = { instruction: task.instruction, ...unknown };
+  return attributeFault({ conversation: conversationOf(episode), outcome, failure, facts });
+}
+
+/** Loads each tokenizer once. */
+function tokenizers(cwd: string): ViewerParts["tokenizerOf"] {
+  const loaded = new Map<string, ReturnType<typeof tokenizerOf>>();
+  return (folder, run) => {
+    const key = JSON.stringify([folder, run]);
+    const known = loaded.get(key) ?? import("./choose-model.ts").then((models) => models.tokenizerOf(folder, cwd, run));
+    loaded.set(key, known);
+    return known;
   };
+}
+
+/** True for a folder that is neither a run nor a training nor a log: the runs below it are listed. */
+async function isListed(source: string, cwd: string): Promise<boolean> {
+  const path = resolve(cwd, source);
+  if (!existsSync(path) || !statSync(path).isDirectory() || isTrainingFolder(path)) return false;
+  if (existsSync(resolve(path, runFiles.manifest)) || existsSync(resolve(path, runFiles.episodes))) return false;
+  return (await openForeignFile(path, source).catch(() => null)) === null;
 }
 
 async function readOverlay(

@@ -10,3 +10,4 @@ export {
   uniqueIdOf,
 } from "./foreign-episode.ts";
 export { type ForeignFile, type ForeignLimits, linesOf, openForeignFile } from "./open-file.ts";
+export { recogniseForeignFile } from "./recognise.ts";

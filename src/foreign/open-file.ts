@@ -175,7 +175,7 @@ function attempt(
 }
 
 /** The format detected from the fields of a row; `null` if no format of rows has them. */
-function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly read: RowReader } | null {
+export function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly read: RowReader } | null {
   if (Array.isArray(field(row, "traces"))) return { format: "verifiers-traces", read: readVerifiersTrace };
   if (field(row, "completion") !== undefined && field(row, "reward") !== undefined) {
     return { format: "verifiers", read: readVerifiersResult };

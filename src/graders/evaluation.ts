@@ -4,13 +4,11 @@
 import type { Counts, Durations, EpisodeScore } from "./episode-score.ts";
 import { type Fault, faults } from "./fault-attribution.ts";
 import {
-  commonTrials,
   type Interval,
   isSuccess,
   meanInterval,
-  passAtK,
-  passHatK,
-  rateInterval,
+  type PassRate,
+  passRates,
   type TaskTally,
 } from "../statistics/index.ts";
 
@@ -25,15 +23,6 @@ export type TaskResult = {
   readonly meanReward: number | null;
   /** Faults of its failures. */
   readonly faults: Counts;
-};
-
-export type PassRate = {
-  readonly k: number;
-  /** pass^k; `null` if some task has fewer than k graded trials. */
-  readonly passHatK: number | null;
-  readonly passAtK: number | null;
-  /** Confidence interval of pass^k, over tasks. */
-  readonly interval: Interval | null;
 };
 
 export type Evaluation = {
@@ -79,14 +68,13 @@ export function evaluationOf(scores: readonly EpisodeScore[], options: Evaluatio
   const tallies: TaskTally[] = tasks.map(({ taskId, trials, successes }) => ({ taskId, trials, successes }));
   const graded = scores.flatMap(({ reward }) => (reward === null ? [] : [reward]));
   const means = tasks.flatMap(({ meanReward }) => (meanReward === null ? [] : [meanReward]));
-  const ks = options.ks ?? Array.from({ length: Math.max(1, commonTrials(tallies)) }, (_, at) => at + 1);
   return {
     episodes: scores.length,
     graded: graded.length,
     successes: graded.filter(isSuccess).length,
     meanReward: graded.length === 0 ? null : sum(graded) / graded.length,
     rewardInterval: meanInterval(means),
-    passRates: ks.map((k) => passRate(tallies, k)),
+    passRates: passRates(tallies, options.ks),
     tasks,
     endings: addUp(scores.map(({ ending }) => ({ [ending]: 1 }))),
     toolCalls: sumOrNull(scores.map(({ toolCalls }) => toolCalls)),
@@ -99,12 +87,6 @@ export function evaluationOf(scores: readonly EpisodeScore[], options: Evaluatio
     durations: durationsOf(scores),
     meanTurns: meanOrNull(scores.map(({ turns }) => turns)),
   };
-}
-
-function passRate(tallies: readonly TaskTally[], k: number): PassRate {
-  const value = passHatK(tallies, k);
-  const each = value === null ? [] : tallies.map((tally) => passHatK([tally], k) ?? 0);
-  return { k, passHatK: value, passAtK: passAtK(tallies, k), interval: rateInterval(each) };
 }
 
 function groupByTask(scores: readonly EpisodeScore[]): ReadonlyMap<string, readonly EpisodeScore[]> {

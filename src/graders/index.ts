@@ -19,7 +19,7 @@ export {
   type RescoredRun,
   scoreEpisode,
 } from "./episode-score.ts";
-export { type Evaluation, evaluationOf, type PassRate, type TaskResult } from "./evaluation.ts";
+export { type Evaluation, evaluationOf, type TaskResult } from "./evaluation.ts";
 export {
   applyFaultPolicy,
   attributeFault,
@@ -60,6 +60,7 @@ export {
   meanInterval,
   passAtK,
   passHatK,
+  type PassRate,
   rateInterval,
   type TaskTally,
 } from "../statistics/index.ts";

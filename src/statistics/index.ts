@@ -11,6 +11,8 @@ export {
   meanInterval,
   passAtK,
   passHatK,
+  type PassRate,
+  passRates,
   rateInterval,
   type TaskTally,
 } from "./rates.ts";

@@ -33,6 +33,27 @@ export function passAtK(tallies: readonly TaskTally[], k: number): number | null
   return meanOver(tallies, k, ({ trials, successes }) => 1 - ratioOfDraws(trials - successes, trials, k));
 }
 
+export type PassRate = {
+  readonly k: number;
+  /** pass^k; `null` if some task has fewer than k graded trials. */
+  readonly passHatK: number | null;
+  readonly passAtK: number | null;
+  /** Confidence interval of pass^k, over tasks. */
+  readonly interval: Interval | null;
+};
+
+/** Rates for each k. @default 1 to the number of trials that every task has */
+export function passRates(
+  tallies: readonly TaskTally[],
+  ks: readonly number[] = Array.from({ length: Math.max(1, commonTrials(tallies)) }, (_, at) => at + 1),
+): readonly PassRate[] {
+  return ks.map((k) => {
+    const value = passHatK(tallies, k);
+    const each = value === null ? [] : tallies.map((tally) => passHatK([tally], k) ?? 0);
+    return { k, passHatK: value, passAtK: passAtK(tallies, k), interval: rateInterval(each) };
+  });
+}
+
 /**
  * The number of trials that every task has at least: the largest k for which pass^k is known; 0
  * without tasks.

@@ -14,6 +14,7 @@ export {
 export {
   type EpisodeJournal,
   runFiles,
+  runFormat,
   storeFault,
   type DecidedGroup,
   type RunReader,

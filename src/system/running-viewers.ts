@@ -4,11 +4,19 @@
 
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import { wellFormed } from "../lib/visible-text.ts";
 import { makeFolder } from "./make-folder.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
+
+export type Announcement = {
+  readonly url: string;
+  /** Paths of the runs that were named. */
+  readonly locations: readonly string[];
+  /** Path of the folder whose runs are listed; `null` if runs were named. */
+  readonly home: string | null;
+};
 
 /** Time in milliseconds within which a viewer must answer. */
 const aliveMs = 300;
@@ -20,16 +28,13 @@ function viewersFolder(variables: Variables): string {
 }
 
 /** Announces a viewer. The returned function removes the announcement. */
-export async function announceViewer(
-  { url, locations }: { readonly url: string; readonly locations: readonly string[] },
-  variables: Variables,
-): Promise<() => Promise<void>> {
+export async function announceViewer(announcement: Announcement, variables: Variables): Promise<() => Promise<void>> {
   const folder = viewersFolder(variables);
-  const file = join(folder, `${process.pid}-${new URL(url).port}.json`);
+  const file = join(folder, `${process.pid}-${new URL(announcement.url).port}.json`);
   try {
     await makeFolder(folder);
     // The file is private, because the address may contain a token.
-    await writeFile(file, JSON.stringify({ url, locations }), { mode: 0o600 });
+    await writeFile(file, JSON.stringify(announcement), { mode: 0o600 });
   } catch {
     return () => Promise.resolve();
   }
@@ -50,8 +55,8 @@ export async function viewerLink(
   for (const name of await readdir(folder).catch(() => [])) {
     const file = join(folder, name);
     const found = await readAnnouncement(file);
-    const place = found?.locations.indexOf(location) ?? -1;
-    if (found === null || place === -1) continue;
+    const key = found === null ? null : keyOf(found, location);
+    if (found === null || key === null) continue;
     if (!(await isAlive(found.url))) {
       await rm(file, { force: true }).catch(() => undefined);
       continue;
@@ -60,19 +65,26 @@ export async function viewerLink(
       episode === null
         ? ""
         : `/episode/${encodeURIComponent(wellFormed(episode.name))}${episode.asTokens ? "?t=1" : ""}`;
-    return `${found.url}#/${place}${page}`;
+    return `${found.url}#/${encodeURIComponent(key)}${page}`;
   }
   return null;
 }
 
-async function readAnnouncement(
-  file: string,
-): Promise<{ readonly url: string; readonly locations: readonly string[] } | null> {
+/** The key of a run in a viewer's addresses; `null` if the viewer does not show it. */
+function keyOf({ locations, home }: Announcement, location: string): string | null {
+  const place = locations.indexOf(location);
+  if (place !== -1) return String(place);
+  const below = home === null ? "" : relative(home, location);
+  return below === "" || isAbsolute(below) || below.split(sep)[0] === ".." ? null : below.split(sep).join("/");
+}
+
+async function readAnnouncement(file: string): Promise<Announcement | null> {
   try {
-    const value = JSON.parse(await readFile(file, "utf8")) as { readonly url?: unknown; readonly locations?: unknown };
-    const { url, locations } = value;
+    const value = JSON.parse(await readFile(file, "utf8")) as { readonly [Key in keyof Announcement]?: unknown };
+    const { url, locations, home } = value;
     if (typeof url !== "string" || !/^https?:$/.test(new URL(url).protocol) || !Array.isArray(locations)) return null;
-    return { url, locations: (locations as readonly unknown[]).filter((one) => typeof one === "string") };
+    const named = (locations as readonly unknown[]).filter((one) => typeof one === "string");
+    return { url, locations: named, home: typeof home === "string" ? home : null };
   } catch {
     return null;
   }

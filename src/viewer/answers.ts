@@ -5,12 +5,16 @@ import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { comparePage } from "./compare-page.ts";
 import { packedText } from "./token-text.ts";
 import { readTraining } from "./training.ts";
+import type { Home } from "./home.ts";
 import type { RunView } from "./run-view.ts";
 import { decodeEpisode } from "./wire/index.ts";
 import type { Reason, StoredEpisode } from "./wire/index.ts";
 
 export type ViewerParts = {
+  /** The runs that were named; empty where a folder is listed. */
   readonly runs: readonly RunView[];
+  /** The folder whose runs are listed; `null` if runs were named. */
+  readonly home: Home | null;
   /** Loads the tokenizer of a model folder that a run names; `null` if the folder is gone. */
   /** `run`: the folder of the run; the model may be in a folder above it. */
   readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
@@ -18,6 +22,7 @@ export type ViewerParts = {
 
 /** Maximum number of rows or tasks in one answer. */
 const mostRows = 1000;
+const mostFilterCharacters = 1000;
 
 export type Answer = { readonly status: number; readonly body: string | Buffer };
 
@@ -39,19 +44,35 @@ export async function answer(path: string, parts: ViewerParts): Promise<Answer> 
 type Handler = (query: URLSearchParams, parts: ViewerParts) => Promise<unknown>;
 
 const handlers: Readonly<Record<string, Handler>> = {
+  /** Empty where a folder is listed. */
   runs: async (_, { runs }) => {
     await Promise.all(runs.map((run) => run.refresh()));
     return runs.map(({ facts }) => facts);
   },
+  home: async (query, { home }) => {
+    if (home === null) throw new ConfigurationError("Cannot list runs: runs were named; name the folder above them.");
+    const [filter, sort] = ["filter", "sort"].map((key) => query.get(key));
+    const page = await home.page({
+      ...(filter ? { filter: filter.slice(0, mostFilterCharacters) } : {}),
+      ...(sort ? { sort } : {}),
+      count: pageOf(query).count,
+    });
+    return query.get("since") === page.version && !page.isReading ? { unchanged: true } : page;
+  },
+  facts: async (query, parts) => {
+    const run = await runOf(query, parts);
+    await run.refresh();
+    return run.facts;
+  },
   summary: async (query, parts) => {
-    const summary = await runOf(query, parts).summary();
+    const summary = await (await runOf(query, parts)).summary();
     return query.get("since") === summary.version ? { unchanged: true } : summary;
   },
   rows: async (query, parts) => {
     const [where, kind, label, task, sort, known] = ["where", "kind", "reason", "task", "sort", "known"].map((key) =>
       query.get(key),
     );
-    return runOf(query, parts).rows({
+    return (await runOf(query, parts)).rows({
       ...(where ? { where } : {}),
       ...(kind && label ? { reason: { kind: kind as Reason["kind"], label } } : {}),
       ...(task ? { task } : {}),
@@ -60,15 +81,23 @@ const handlers: Readonly<Record<string, Handler>> = {
       ...pageOf(query),
     });
   },
-  tasks: async (query, parts) => runOf(query, parts).tasks({ never: query.get("never") === "1", ...pageOf(query) }),
+  tasks: async (query, parts) =>
+    (await runOf(query, parts)).tasks({ never: query.get("never") === "1", ...pageOf(query) }),
   episode: async (query, parts) => {
-    const { episode, ...facts } = await runOf(query, parts).episode(query.get("id") ?? "");
+    const { episode, ...facts } = await (await runOf(query, parts)).episode(query.get("id") ?? "");
     // The line unchanged: parsing and writing it again would cost more than reading it.
     return Buffer.concat([Buffer.from(`${JSON.stringify(facts).slice(0, -1)},"episode":`), episode, Buffer.from("}")]);
   },
-  group: async (query, parts) => runOf(query, parts).group(query.get("id") ?? ""),
+  extracts: async (query, parts) => {
+    const numbers = (query.get("numbers") ?? "")
+      .slice(0, 8 * mostRows)
+      .split(",")
+      .map(Number);
+    return (await runOf(query, parts)).extracts(numbers.filter(Number.isSafeInteger).slice(0, mostRows));
+  },
+  group: async (query, parts) => (await runOf(query, parts)).group(query.get("id") ?? ""),
   text: async (query, parts) => {
-    const run = runOf(query, parts);
+    const run = await runOf(query, parts);
     const { episode } = await run.episode(query.get("id") ?? "");
     const tokenizer = run.store.hasTokenizer
       ? await parts.tokenizerOf(run.store.modelFolder, run.facts.location)
@@ -77,20 +106,27 @@ const handlers: Readonly<Record<string, Handler>> = {
     return packedText(decodeEpisode(JSON.parse(episode.toString("utf8")) as StoredEpisode), tokenizer);
   },
   training: async (query, parts) => {
-    const run = runOf(query, parts);
+    const run = await runOf(query, parts);
     await run.refresh();
     const training = await readTraining(run.facts.location, run.facts);
     return query.get("since") === training.version ? { unchanged: true } : training;
   },
-  compare: async (_, { runs }) => comparePage(runs),
+  compare: async (query, { runs, home }) => {
+    if (home === null) return comparePage(runs);
+    const keys = ["a", "b"].map((name) => query.get(name) ?? "");
+    return comparePage(await Promise.all(keys.map((key) => home.open(key))));
+  },
   alive: () => Promise.resolve({ name: "trainable-agents view" }),
 };
 
-export function runOf(query: URLSearchParams, { runs }: ViewerParts): RunView {
-  const run = runs[Number(query.get("run") ?? "0")];
+/** The run that `run` names: by its place among those that were named, or by its path below the folder. */
+export async function runOf(query: URLSearchParams, { runs, home }: ViewerParts): Promise<RunView> {
+  const key = query.get("run") ?? "0";
+  if (home !== null) return home.open(key);
+  const run = runs.find((one) => one.key === key);
   if (run !== undefined) return run;
   throw new ConfigurationError(
-    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are open; use an index from 0.`,
+    `Cannot find run ${JSON.stringify(key.slice(0, 200))}: ${runs.length} are open; use an index from 0.`,
   );
 }
 

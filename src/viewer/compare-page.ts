@@ -7,7 +7,7 @@ import type { ComparePage, Row } from "./wire/index.ts";
 
 const mostRows = 500;
 
-let latest: { readonly key: string; readonly page: ComparePage } | null = null;
+let latest: { readonly version: string; readonly page: ComparePage } | null = null;
 
 /** Throws a `ConfigurationError` for fewer than two runs with episodes. */
 export async function comparePage(all: readonly RunView[]): Promise<ComparePage> {
@@ -21,17 +21,17 @@ export async function comparePage(all: readonly RunView[]): Promise<ComparePage>
     const rows = await run.allRows();
     read.push({ name: areUnique ? run.facts.name : run.facts.location, tasks: tasksOf(rows) });
   }
-  const key = runs.map(({ facts, store }) => `${facts.location}\n${store.count}`).join("\n");
-  if (latest?.key === key) return latest.page;
+  const version = runs.map(({ key, facts, store }) => `${key}\n${facts.location}\n${store.count}`).join("\n");
+  if (latest?.version === version) return latest.page;
   const { rows, ...comparison } = compareTasks(read);
   const page = {
     ...comparison,
-    indexes: runs.map(({ index }) => index),
+    keys: runs.map(({ key }) => key),
     sentences: comparison.pairs.map(comparisonSentence),
     rows: rows.slice(0, mostRows),
     matched: rows.length,
   };
-  latest = { key, page };
+  latest = { version, page };
   return page;
 }
 

@@ -19,7 +19,7 @@ import type { Hit, PlainJson, PlainObject, Row, RunFacts } from "./wire/index.ts
 import { readRegular } from "../system/regular-file.ts";
 
 /** Facts about a run, before it has a place among the runs that are shown. */
-export type StoreFacts = Omit<RunFacts, "index">;
+export type StoreFacts = Omit<RunFacts, "key">;
 
 export interface EpisodeStore {
   /** Facts about the run, as of the last refresh. */
@@ -150,6 +150,7 @@ class FolderStore implements EpisodeStore {
       engine: textOf(part("engine")?.["name"]),
       historyPolicy: textOf(model?.["historyPolicy"]),
       planned: plannedOf(environment, configuration),
+      calls: callsOf(part("engine"), part("agent"), configuration),
       hasEpisodes: true,
       hasTraining: false,
       missing: [],
@@ -165,6 +166,8 @@ function rowOf(summary: EpisodeSummary): Row {
     id,
     groupId,
     taskId: task.id,
+    taskIndex: task.index,
+    domain: `${task.environment} (${task.split})`,
     contentHash: task.contentHash,
     sampleIndex,
     outcome,
@@ -178,7 +181,26 @@ function rowOf(summary: EpisodeSummary): Row {
     sentence: summary.gradeNote ?? "",
     phrases: phrasesOf(summary.gradeNote ?? ""),
     durationMs: summary.durationMs,
+    fault: null,
+    extract: null,
   };
+}
+
+/** Settings of sampling, with their names in requests of the engines. */
+const samplingKeys = ["temperature", "top-p", "top-k", "min-p", "repetition-penalty", "max-new-tokens"];
+
+function callsOf(
+  engine: PlainObject | null,
+  agent: PlainObject | null,
+  configuration: PlainObject | null,
+): StoreFacts["calls"] {
+  const address = textOf(agent?.["address"]) ?? textOf(engine?.["address"]);
+  if (address === null) return null;
+  const sampling = samplingKeys.flatMap((key) => {
+    const value = configuration?.[key];
+    return typeof value === "number" ? [[key.replaceAll("-", "_"), value] as const] : [];
+  });
+  return { engine: agent === null ? textOf(engine?.["name"]) : null, address, sampling: Object.fromEntries(sampling) };
 }
 
 /** Number of tasks times episodes per task, if the run has a plan. */

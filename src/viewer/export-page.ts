@@ -43,7 +43,7 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
     await keepComparison(runs, { answers, keep });
     home = "#/compare";
   } else if (run.facts.hasEpisodes) await keepFilter(run, choice.where, { answers, keep });
-  else await keep(apiPath("training", { run: 0 }));
+  else await keep(apiPath("training", { run: "0" }));
   return exportedPage(await readPageParts(), { home, answers });
 }
 
@@ -59,19 +59,23 @@ async function keepFilter(run: RunView, where: string | undefined, { answers, ke
       `Cannot export ${page.matched} episodes into one file: the limit is ${mostEpisodes}; choose some with --where, or one with --episode.`,
     );
   }
-  await keep(apiPath("summary", { run: run.index }));
-  answers[apiPath("rows", { run: run.index })] = JSON.stringify(page satisfies RowPage);
+  await keep(apiPath("summary", { run: run.key }));
+  const extracts = new Map(
+    (await run.extracts(page.rows.map(({ number }) => number))).map((one) => [one.number, one.extract]),
+  );
+  const rows = page.rows.map((row) => ({ ...row, extract: extracts.get(row.number) ?? null }));
+  answers[apiPath("rows", { run: run.key })] = JSON.stringify({ ...page, rows } satisfies RowPage);
   for (const groupId of new Set(page.rows.map((row) => row.groupId))) {
     const members = page.rows.filter((row) => row.groupId === groupId).sort((a, b) => a.sampleIndex - b.sampleIndex);
-    answers[apiPath("group", { run: run.index, id: groupId })] = JSON.stringify(members);
+    answers[apiPath("group", { run: run.key, id: groupId })] = JSON.stringify(members);
   }
   await keepEpisodes(run, page.rows, { answers, keep });
 }
 
 async function keepComparison(runs: readonly RunView[], { answers, keep }: Kept): Promise<void> {
   await keep(apiPath("compare"));
-  const { indexes, rows } = JSON.parse(answers[apiPath("compare")]!) as {
-    readonly indexes: readonly number[];
+  const { keys, rows } = JSON.parse(answers[apiPath("compare")]!) as {
+    readonly keys: readonly string[];
     readonly rows: readonly {
       readonly changes: readonly (string | null)[];
       readonly runs: readonly ({ readonly episodes: readonly { readonly id: string }[] } | null)[];
@@ -80,7 +84,7 @@ async function keepComparison(runs: readonly RunView[], { answers, keep }: Kept)
   const flipped = rows.filter(({ changes }) => changes.some((change) => change === "lost" || change === "gained"));
   for (const task of flipped.slice(0, mostFlipped)) {
     for (const [at, inRun] of task.runs.entries()) {
-      const run = runs[indexes[at]!]!;
+      const run = runs.find(({ key }) => key === keys[at])!;
       for (const { id } of inRun?.episodes.slice(0, 8) ?? [])
         await keepEpisodes(run, [(await run.episode(id)).row], { answers, keep });
     }
@@ -108,8 +112,8 @@ async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep 
       trainer,
     };
     const body = `${JSON.stringify(facts).slice(0, -1)},"episode":${episode.toString("utf8")}}`;
-    answers[apiPath("episode", { run: run.index, id: number })] = body;
-    answers[apiPath("episode", { run: run.index, id })] = body;
-    await keep(apiPath("text", { run: run.index, id: number }));
+    answers[apiPath("episode", { run: run.key, id: number })] = body;
+    answers[apiPath("episode", { run: run.key, id })] = body;
+    await keep(apiPath("text", { run: run.key, id: number }));
   }
 }

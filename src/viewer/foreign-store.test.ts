@@ -59,7 +59,7 @@ describe("openForeignStore()", () => {
     expect(expectedActions(first)).toEqual([{ name: "cancel", arguments: { id: "#W1" } }]);
     expect(first.task.instruction).toBe("Cancel it.");
     expect(await store.rows(1, 2)).toMatchObject([{ reward: null, outcome: "failed", tokens: null, turns: null }]);
-    const view = new RunView(store, 0);
+    const view = new RunView(store, "0");
     await view.readAll();
     expect((await view.summary()).masks).toMatchObject({ withoutTokens: 2, wrong: [], isDone: true });
     const hits = await all(store.search("“it”"));

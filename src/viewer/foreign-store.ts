@@ -8,6 +8,7 @@ import { type ForeignBranch, type ForeignEpisode, type ForeignFile, foreignTurns
 import type { EpisodeStore } from "./episode-store.ts";
 import { countOnes } from "../trajectories/index.ts";
 import { parseWhere, type WhereFields } from "../store/index.ts";
+import { utterancesOf } from "./episode-extract.ts";
 import { phrasesOf } from "./summary.ts";
 import type { Hit, Row, StoredEpisode } from "./wire/index.ts";
 
@@ -42,6 +43,7 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
       historyPolicy: null,
       planned: null,
       model: models.size === 0 ? null : [...models].join(", "),
+      calls: null,
       hasEpisodes: true,
       hasTraining: false,
       missing,
@@ -81,6 +83,8 @@ function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): 
     id,
     groupId,
     taskId: episode.taskId,
+    taskIndex: null,
+    domain: null,
     contentHash: episode.contentHash,
     sampleIndex,
     outcome,
@@ -93,6 +97,8 @@ function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): 
       episode.sampledTokens ?? trained.reduce((sum, ones) => (sum === null || ones === null ? null : sum + ones), 0),
     formatErrors: {},
     durationMs: episode.durationMs,
+    fault: null,
+    extract: { ...utterancesOf(stored), cost: episode.agentCost },
     sentence: (failure?.message ?? grade?.log ?? "").slice(0, mostCharacters),
     phrases: phrasesOf((grade?.log ?? "").slice(0, mostCharacters)),
   };

@@ -5,15 +5,19 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
 import type { EpisodeStore } from "./episode-store.ts";
-import { hasReason, summaryOf, taskRows } from "./summary.ts";
+import { extractOf } from "./episode-extract.ts";
+import { readScoredFaults, scoreKey } from "./scored-faults.ts";
+import { faultCounts, hasReason, isUnsuccessful, summaryOf, taskRows } from "./summary.ts";
 import { linesOfEpisode, TrainerComparison, type TrainerLogprobs } from "./trainer-logprobs.ts";
 import { decodeEpisode, samplesOf, wellFormed } from "./wire/index.ts";
 import type {
+  EpisodeExtract,
   EpisodePage,
   Hit,
   MaskCheck,
   Reason,
   Row,
+  RowFault,
   RowPage,
   RunFacts,
   SearchEnd,
@@ -50,11 +54,26 @@ const refreshMs = 200;
 const firstSliceMs = 100;
 const mostWrong = 20;
 const mostHits = 1000;
+const mostExtracts = 20_000;
+
+export type RunViewOptions = {
+  /** A trainer's logprobs to lay over the tokens. @default none */
+  readonly trainer?: TrainerLogprobs | null;
+  /** Says whose fault an unsuccessful episode is, from its line. @default nothing is attributed */
+  readonly attribute?: ((line: Buffer) => Promise<RowFault>) | null;
+};
 
 export class RunView {
   readonly store: EpisodeStore;
-  readonly index: number;
+  readonly key: string;
   readonly #trainer: TrainerLogprobs | null;
+  readonly #attribute: NonNullable<RunViewOptions["attribute"]> | null;
+  /** Attributions that `eval` wrote beside the run, by task and trial. */
+  #scored: ReadonlyMap<string, RowFault> | null = null;
+  /** Number of rows whose failures were attributed. */
+  #attributed = 0;
+  /** Extracts of rows that were shown, by number. */
+  #extracts = new Map<number, EpisodeExtract>();
   #rows: Row[] = [];
   #masks: { checked: number; withoutTokens: number; wrong: number[] } = { checked: 0, withoutTokens: 0, wrong: [] };
   #compared: TrainerComparison | null;
@@ -64,16 +83,16 @@ export class RunView {
   #reading: Promise<void> | null = null;
   #isClosed = false;
 
-  /** `trainer`: a trainer's logprobs to lay over the tokens. */
-  constructor(store: EpisodeStore, index: number, trainer: TrainerLogprobs | null = null) {
+  constructor(store: EpisodeStore, key: string, { trainer = null, attribute = null }: RunViewOptions = {}) {
     this.store = store;
-    this.index = index;
+    this.#attribute = attribute;
+    this.key = key;
     this.#trainer = trainer;
     this.#compared = trainer === null ? null : new TrainerComparison(trainer);
   }
 
   get facts(): RunFacts {
-    return { index: this.index, ...this.store.facts };
+    return { key: this.key, ...this.store.facts };
   }
 
   async close(): Promise<void> {
@@ -112,9 +131,12 @@ export class RunView {
     const masks = this.#maskCheck();
     const counted = `${read}`;
     if (this.#summary?.version !== counted) this.#summary = { version: counted, value: summaryOf(this.#rows) };
-    const version = [episodes, read, masks.checked, facts.status].join("-");
+    const version = [episodes, read, masks.checked, this.#attributed, facts.status].join("-");
     const trainer = this.#compared?.check(masks.isDone) ?? null;
-    return { facts, version, read, episodes, masks, trainer, ...this.#summary.value };
+    const faults = this.#canAttribute
+      ? { counts: faultCounts(this.#rows), isDone: this.#attributed >= episodes }
+      : null;
+    return { facts, version, read, episodes, masks, trainer, faults, ...this.#summary.value };
   }
 
   /** Rejects with a `WhereError` for an expression that cannot be read. */
@@ -123,7 +145,7 @@ export class RunView {
     const { where, reason, task, sort = "-number", from, count, after } = query;
     const total = this.store.count;
     const read = this.#rows;
-    const version = `${total}-${read.length}`;
+    const version = `${total}-${read.length}-${this.#attributed}`;
     const unread = total - read.length;
     if (where === undefined && reason === undefined && task === undefined && sort === "-number") {
       // Only the shown rows are needed.
@@ -179,6 +201,33 @@ export class RunView {
     await this.readAll();
     const found = this.#rows.filter((row) => wellFormed(row.groupId) === wellFormed(groupId));
     return found.sort((a, b) => a.sampleIndex - b.sampleIndex);
+  }
+
+  /** Extracts of the episodes with these numbers; those that cannot be read are absent. */
+  async extracts(
+    numbers: readonly number[],
+  ): Promise<readonly { readonly number: number; readonly extract: EpisodeExtract }[]> {
+    await this.refresh();
+    const found: { number: number; extract: EpisodeExtract }[] = [];
+    for (const number of numbers) {
+      const known = this.#rows[number - 1]?.extract ?? this.#extracts.get(number);
+      const extract = known ?? (await this.#readExtract(number));
+      if (extract !== null) found.push({ number, extract });
+    }
+    return found;
+  }
+
+  async #readExtract(number: number): Promise<EpisodeExtract | null> {
+    if (number < 1 || number > this.store.count) return null;
+    try {
+      const extract = extractOf(JSON.parse((await this.store.line(number - 1)).toString("utf8")) as StoredEpisode);
+      if (this.#extracts.size >= mostExtracts) this.#extracts.clear();
+      this.#extracts.set(number, extract);
+      return extract;
+    } catch {
+      // The page of the episode says what is wrong with it.
+      return null;
+    }
   }
 
   /** Every row, once all are read. */
@@ -237,6 +286,36 @@ export class RunView {
       await setImmediate();
       started = performance.now();
     }
+    await this.#attributeFaults();
+  }
+
+  get #canAttribute(): boolean {
+    return this.#attribute !== null && this.facts.kind !== "file";
+  }
+
+  /** Attributes the failures of unsuccessful episodes, as `eval` did or by its rules. */
+  async #attributeFaults(): Promise<void> {
+    const attribute = this.#attribute;
+    if (attribute === null || !this.#canAttribute) return;
+    const rows = this.#rows;
+    this.#scored ??= await readScoredFaults(this.facts.location);
+    let started = performance.now();
+    for (; !this.#isClosed && this.#attributed < rows.length; this.#attributed++) {
+      const at = this.#attributed;
+      const row = rows[at]!;
+      if (!isUnsuccessful(row)) continue;
+      let fault = this.#scored.get(scoreKey(row)) ?? null;
+      if (fault === null) {
+        const line = await this.store.line(at).catch(() => null);
+        fault = line === null ? null : await attribute(line).catch(() => null);
+      }
+      // The run was replaced in the meantime.
+      if (this.#rows !== rows) return;
+      rows[at] = { ...row, fault };
+      if (performance.now() - started < sliceMs) continue;
+      await setImmediate();
+      started = performance.now();
+    }
   }
 
   /** `null` if the line differs from what was written. */
@@ -266,6 +345,9 @@ export class RunView {
     this.#masks = { checked: 0, withoutTokens: 0, wrong: [] };
     this.#compared = this.#trainer === null ? null : new TrainerComparison(this.#trainer);
     this.#summary = null;
+    this.#scored = null;
+    this.#attributed = 0;
+    this.#extracts.clear();
   }
 }
 

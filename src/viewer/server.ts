@@ -78,7 +78,7 @@ function isToken({ headers }: IncomingMessage, query: URLSearchParams, token: st
 
 /** Hits as lines of JSON, as they are found. */
 async function search(outgoing: ServerResponse, query: URLSearchParams, parts: ViewerParts): Promise<void> {
-  const run = runOf(query, parts);
+  const run = await runOf(query, parts);
   const text = query.get("text") ?? "";
   if (text === "" || text.length > mostSearchCharacters) {
     throw new ConfigurationError(`Cannot search: enter 1 to ${mostSearchCharacters} characters.`);

@@ -1,7 +1,7 @@
 // Summary of the rows of a run: its verdict, why episodes did not pass, its course, and its tasks.
 
-import { isSuccess, rateInterval } from "../statistics/index.ts";
-import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
+import { commonTrials, isSuccess, passRates, rateInterval } from "../statistics/index.ts";
+import type { Course, Domain, Reason, Row, RowFault, Summary, TaskRow } from "./wire/index.ts";
 import { addCount } from "../lib/counts.ts";
 
 /**
@@ -12,7 +12,10 @@ const courseParts = 60;
 const partEpisodes = 8;
 const mostReasons = 12;
 
-type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks" | "trainer">;
+type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks" | "trainer" | "faults">;
+
+/** Most values of k whose rates are sent. */
+const mostKs = 64;
 
 export function summaryOf(rows: readonly Row[]): Counted {
   const outcomes: Record<string, number> = {};
@@ -37,8 +40,56 @@ export function summaryOf(rows: readonly Row[]): Counted {
     neverPassed: tasks.filter((task) => task.passed === 0).length,
     alwaysPassed: tasks.filter((task) => task.passed === task.graded).length,
     reasons: reasonsOf(rows),
-    course: courseOf(rows),
+    courses: { plan: courseOf(rows.toSorted(byPlan)), ended: courseOf(rows) },
+    unsuccessful: graded - passed,
+    errored: outcomes["failed"] ?? 0,
+    domains: domainsOf(rows),
   };
+}
+
+/** Task by task, in the order of their places; what has none stays in its order. */
+function byPlan(a: Row, b: Row): number {
+  if (a.taskIndex !== b.taskIndex) return (a.taskIndex ?? Infinity) - (b.taskIndex ?? Infinity);
+  if (a.taskIndex === null) return a.number - b.number;
+  return a.groupId === b.groupId ? a.sampleIndex - b.sampleIndex : a.groupId < b.groupId ? -1 : 1;
+}
+
+/** Rates by environment as `eval` prints them: tasks of several may have the same ids. */
+function domainsOf(rows: readonly Row[]): Domain[] {
+  const parts = new Map<string, Row[]>();
+  for (const row of rows) {
+    const part = parts.get(row.domain ?? "all");
+    if (part === undefined) parts.set(row.domain ?? "all", [row]);
+    else part.push(row);
+  }
+  const domains = [...parts].map(([title, own]) => ({ title, own, tasks: taskRows(own) }));
+  domains.sort((a, b) => (a.title < b.title ? -1 : 1));
+  const all = { title: "overall", own: rows, tasks: domains.flatMap(({ tasks }) => tasks) };
+  return (domains.length > 1 ? [...domains, all] : domains).map(({ title, own, tasks }) => {
+    const tallies = tasks.map(({ taskId, graded, passed }) => ({ taskId, trials: graded, successes: passed }));
+    const ks = Array.from({ length: Math.min(mostKs, Math.max(1, commonTrials(tallies))) }, (_, at) => at + 1);
+    const rewards = own.flatMap(({ reward }) => reward ?? []);
+    return {
+      title,
+      tasks: tasks.length,
+      episodes: own.length,
+      graded: rewards.length,
+      meanReward: rewards.length === 0 ? null : rewards.reduce((sum, one) => sum + one, 0) / rewards.length,
+      passRates: passRates(tallies, ks),
+    };
+  });
+}
+
+/** True for an episode whose failure is to be attributed. */
+export function isUnsuccessful(row: Row): boolean {
+  return !hasPassed(row);
+}
+
+/** Unsuccessful episodes by whose fault they are. */
+export function faultCounts(rows: readonly Row[]): Record<RowFault["fault"], number> {
+  const counts = { agent: 0, user: 0, environment: 0, infrastructure: 0 };
+  for (const { fault } of rows) if (fault !== null) counts[fault.fault]++;
+  return counts;
 }
 
 /**
@@ -68,7 +119,7 @@ function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
     label,
   }));
   if (hasPassed(row)) return reasons;
-  if (row.failure !== null) reasons.push({ kind: "failure", label: row.failure });
+  if (row.failure !== null) reasons.push({ kind: "error", label: row.failure });
   else if (row.outcome !== "completed" || row.reward === null)
     reasons.push({ kind: "stop reason", label: row.stopReason });
   return [...reasons, ...row.phrases.map((label) => ({ kind: "grade" as const, label }))];
@@ -76,6 +127,7 @@ function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
 
 /** True if the reason counts this episode. */
 export function hasReason(row: Row, { kind, label }: Pick<Reason, "kind" | "label">): boolean {
+  if (kind === "fault") return row.fault?.fault === label;
   return rowReasons(row).some((reason) => reason.kind === kind && reason.label === label);
 }
 
@@ -94,7 +146,7 @@ function courseOf(rows: readonly Row[]): Course {
     );
     const rewards = members.flatMap(({ reward }) => reward ?? []);
     const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / values.length;
-    course.episodes.push(members.at(-1)?.number ?? 0);
+    course.episodes.push(Math.floor(((part + 1) * rows.length) / parts));
     course.reward.push(rewards.length === 0 ? null : mean(rewards));
     course.pass.push(rewards.length === 0 ? null : mean(rewards.map((one) => (isSuccess(one) ? 1 : 0))));
     const turns = members.flatMap((row) => row.turns ?? []);

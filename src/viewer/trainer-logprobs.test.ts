@@ -122,7 +122,7 @@ describe("a file", () => {
     const lines = [lineOf(first, 0.5), ...others.map((sample) => lineOf(sample, 0.25))];
     const path = await write(...lines, { episode_id: "nobody", logprobs: [] });
     const store = await openFolderStore(join(folder, "run"));
-    const run = new RunView(store, 0, await readTrainerLogprobs(path, "file"));
+    const run = new RunView(store, "0", { trainer: await readTrainerLogprobs(path, "file") });
     try {
       await run.readAll();
       const { trainer } = await run.summary();

@@ -14,25 +14,29 @@ type Sign = Training["signs"][number];
 /** A training whose file changed within this many milliseconds is in progress. */
 const liveMs = 120_000;
 
+/** A training has no lock: it is in progress while its files change. */
+export async function trainingStatus(folder: string): Promise<Pick<RunFacts, "status" | "isLive">> {
+  const isDone = await stat(join(folder, "result.json")).then(
+    () => true,
+    () => false,
+  );
+  const written = await stat(join(folder, "metrics.csv")).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => 0,
+  );
+  const isLive = !isDone && Date.now() - written < liveMs;
+  return { isLive, status: isDone ? "done" : isLive ? "running" : "stopped" };
+}
+
 /** A training as a store beside runs: it has no episodes. */
 export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
   const read = async (): Promise<StoreFacts> => {
     const facts = (await readJsonFile(join(folder, "train.json"))) ?? {};
-    const isDone = await stat(join(folder, "result.json")).then(
-      () => true,
-      () => false,
-    );
-    const written = await stat(join(folder, "metrics.csv")).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => 0,
-    );
-    const isLive = !isDone && Date.now() - written < liveMs;
     return {
       name: basename(folder),
       location: folder,
       kind: "training",
-      isLive,
-      status: isDone ? "done" : isLive ? "running" : "stopped",
+      ...(await trainingStatus(folder)),
       startedAt: null,
       environment: textOf(facts["environment"]),
       split: textOf(facts["split"]),
@@ -40,6 +44,7 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
       engine: textOf(objectOf(facts["learning"])?.["algorithm"]),
       historyPolicy: null,
       planned: null,
+      calls: null,
       hasEpisodes: false,
       hasTraining: true,
       missing: [],
@@ -78,7 +83,7 @@ export async function readTraining(folder: string, facts: RunFacts): Promise<Tra
 }
 
 /** Adds the interval of the pass rate on held-out tasks; `tasks` of them are run once each. */
-function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
+export function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
   const rate = step["held_out_pass_rate"] ?? null;
   if (rate === null || typeof tasks !== "number" || !(tasks >= 2 && tasks <= 100_000)) return step;
   const passed = Math.round(rate * tasks);

@@ -11,14 +11,15 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Episode } from "../core/index.ts";
 import { exportView, view } from "../api/view.ts";
 import { rollout } from "../api/rollout.ts";
+import { passRates } from "../statistics/index.ts";
 import { episodeSamples } from "../trajectories/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { openFolderStore } from "./episode-store.ts";
 import { viewerLink } from "../system/running-viewers.ts";
 import { RunView } from "./run-view.ts";
-import { phrasesOf } from "./summary.ts";
+import { phrasesOf, taskRows } from "./summary.ts";
 import { readMetrics } from "./training.ts";
-import { decodeEpisode, expectedActions, samplesOf, type StoredEpisode } from "./wire/index.ts";
+import { decodeEpisode, expectedActions, type RowFault, samplesOf, type StoredEpisode } from "./wire/index.ts";
 
 let run = "";
 beforeAll(async () => {
@@ -54,7 +55,7 @@ afterEach(async () => {
 
 /** Closed after the test. */
 const open = async (folder: string): Promise<RunView> => {
-  const viewed = new RunView(await openFolderStore(folder), 0);
+  const viewed = new RunView(await openFolderStore(folder), "0");
   opened.push(viewed);
   return viewed;
 };
@@ -83,6 +84,65 @@ describe("a run", () => {
     expect(page.group.map(({ sampleIndex }) => sampleIndex)).toEqual([0, 1, 2, 3]);
     await expect(viewed.episode("nobody")).rejects.toThrow(/the run has 40 episodes/);
     await expect(viewed.rows({ where: "reward <", from: 0, count: 1 })).rejects.toThrow(/expected a value/);
+  });
+
+  it("says whose fault failures are, how reliable the policy is, and what was said", async () => {
+    const folder = await copyOfRun();
+    const attribute = async (line: Buffer): Promise<RowFault> => ({
+      fault: line.includes("#0") ? "user" : "agent",
+      rule: "test",
+      evidence: "",
+    });
+    const viewed = new RunView(await openFolderStore(folder), "0", { attribute });
+    opened.push(viewed);
+    await viewed.readAll();
+    const summary = await viewed.summary();
+    const failing = summary.unsuccessful;
+    expect([summary.passed + failing, summary.errored]).toEqual([40, 0]);
+    const { agent, user } = summary.faults!.counts;
+    expect([agent + user, summary.faults!.isDone]).toEqual([failing, true]);
+    const ofUser = await viewed.rows({ reason: { kind: "fault", label: "user" }, from: 0, count: 100 });
+    expect(ofUser.matched).toBe(user);
+    const scores = (await viewed.allRows()).map((row) => ({
+      taskId: row.taskId,
+      trial: row.sampleIndex,
+      reward: row.reward,
+    }));
+    const tallies = taskRows(await viewed.allRows()).map((task) => ({
+      taskId: task.taskId,
+      trials: task.graded,
+      successes: task.passed,
+    }));
+    expect(summary.domains).toMatchObject([
+      { title: "bookshop (train)", tasks: 10, episodes: 40, passRates: passRates(tallies) },
+    ]);
+    expect(summary.domains[0]?.passRates.map(({ k }) => k)).toEqual([1, 2, 3, 4]);
+    // Both courses are of the same episodes; only one is in the order of the tasks.
+    const { plan, ended } = summary.courses;
+    expect(plan.episodes).toEqual(ended.episodes);
+    const mean = (values: readonly (number | null)[]): number =>
+      values.reduce<number>((sum, one) => sum + (one ?? 0), 0);
+    expect(mean(plan.pass)).toBeCloseTo(mean(ended.pass), 9);
+    const first = (await readAll())[0]!;
+    const [{ extract } = { extract: null }] = await viewed.extracts([1, 99, -1]);
+    const line = first.events.find((event) => event.type === "user-line")!.line.text;
+    expect(extract?.firstUserText).toBe(line.replaceAll(/\s+/g, " ").trim());
+    expect([extract?.lastAgentText === "", extract?.cost]).toEqual([false, 0]);
+    // The attribution of `eval` counts before the rules do.
+    const fault = { fault: "environment", rule: "judge", evidence: "said so", by: "judge" };
+    await writeFile(
+      join(folder, "results.json"),
+      JSON.stringify({ format: 1, scores: scores.map((score) => ({ ...score, fault })) }),
+    );
+    const evaluated = new RunView(await openFolderStore(folder), "0", { attribute });
+    opened.push(evaluated);
+    await evaluated.readAll();
+    expect((await evaluated.summary()).faults?.counts).toEqual({
+      agent: 0,
+      user: 0,
+      environment: failing,
+      infrastructure: 0,
+    });
   });
 
   it("has the masks that exports have", async () => {
@@ -255,7 +315,7 @@ describe("an exported page", () => {
     const { rows } = JSON.parse(failing["api/rows?run=0"]!) as { rows: { number: number; reward: number }[] };
     expect(rows.every(({ number, reward }) => reward < 1 && `api/text?id=${number}&run=0` in failing)).toBe(true);
     await exportView({ sources: [run, run], file });
-    expect(JSON.parse(dataOf(await readFile(file, "utf8"))["api/compare"]!)).toMatchObject({ indexes: [0, 1] });
+    expect(JSON.parse(dataOf(await readFile(file, "utf8"))["api/compare"]!)).toMatchObject({ keys: ["0", "1"] });
     await expect(exportView({ sources: [run], where: "reward > 5", file })).rejects.toThrow(/no episode matches/);
     await expect(exportView({ sources: [run], file: join(file, "x") })).rejects.toThrow(/Cannot write/);
   });

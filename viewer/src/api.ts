@@ -52,7 +52,7 @@ async function send(path: string, signal?: AbortSignal): Promise<Response> {
 
 /** Calls `onHit` for each hit as it arrives. */
 export async function search(
-  run: number,
+  run: string,
   text: string,
   { onHit, signal }: { readonly onHit: (hit: Hit) => void; readonly signal: AbortSignal },
 ): Promise<SearchEnd> {

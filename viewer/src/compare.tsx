@@ -1,20 +1,30 @@
 // A comparison of runs: a verdict for each against the first, and the tasks, those that flipped
 // first.
 
-import type { ComparePage, RunFacts } from "../../src/viewer/wire/index.ts";
+import type { ComparePage } from "../../src/viewer/wire/index.ts";
 import type { MeanDifference, RowChange, TaskInRun } from "../../src/statistics/index.ts";
 import { ask } from "./api.ts";
 import { count, percent, plural, printable, reward } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
 import { linkTo } from "./route.ts";
 
-export function Compare({ runs }: { readonly runs: readonly RunFacts[] }) {
-  const page = useLoaded("compare", () => ask<ComparePage>("compare"), null);
+type Pair = readonly [baseline: string, other: string];
+
+/** `pair`: keys of the two runs that were chosen in the list; `null` for the runs that were named. */
+export function Compare({ pair }: { readonly pair: Pair | null }) {
   return (
     <main>
-      <Waiting state={page}>{(value) => <Shown page={value} runs={runs} />}</Waiting>
+      <Comparison pair={pair} most={null} />
     </main>
   );
+}
+
+/** `most`: number of tasks that are shown; `null` for all. */
+export function Comparison({ pair, most }: { readonly pair: Pair | null; readonly most: number | null }) {
+  const page = useLoaded(`compare ${pair?.join(" ")}`, () =>
+    ask<ComparePage>("compare", pair === null ? {} : { a: pair[0], b: pair[1] }),
+  );
+  return <Waiting state={page}>{(value) => <Shown page={value} most={most} />}</Waiting>;
 }
 
 const changeNames: Readonly<Record<RowChange, string>> = {
@@ -24,8 +34,9 @@ const changeNames: Readonly<Record<RowChange, string>> = {
   same: "same",
 };
 
-function Shown({ page, runs }: { readonly page: ComparePage; readonly runs: readonly RunFacts[] }) {
-  const { pairs, sentences, indexes, rows, matched } = page;
+function Shown({ page, most }: { readonly page: ComparePage; readonly most: number | null }) {
+  const { pairs, sentences, keys, runs, matched } = page;
+  const rows = most === null ? page.rows : page.rows.slice(0, most);
   return (
     <>
       <section class="verdict" aria-label="Verdict">
@@ -62,9 +73,9 @@ function Shown({ page, runs }: { readonly page: ComparePage; readonly runs: read
             <tr>
               <th scope="col">change</th>
               <th scope="col">task</th>
-              {indexes.map((index) => (
-                <th key={index} scope="col">
-                  {printable(runs[index]?.name ?? String(index))}
+              {keys.map((key, at) => (
+                <th key={key} scope="col">
+                  <a href={linkTo([key])}>{printable(runs[at]?.name ?? key)}</a>
                 </th>
               ))}
             </tr>
@@ -81,7 +92,7 @@ function Shown({ page, runs }: { readonly page: ComparePage; readonly runs: read
                 </td>
                 <td class="id">{printable(row.taskId)}</td>
                 {row.runs.map((task, at) => (
-                  <td key={at}>{task === null ? "–" : <InRun task={task} run={indexes[at]!} />}</td>
+                  <td key={at}>{task === null ? "–" : <InRun task={task} run={keys[at]!} />}</td>
                 ))}
               </tr>
             ))}
@@ -122,7 +133,7 @@ function InRun({
   run,
 }: {
   readonly task: TaskInRun;
-  readonly run: number;
+  readonly run: string;
 }) {
   return (
     <>

@@ -5,33 +5,28 @@ import { useEffect, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { dumpJson } from "../../src/python-semantics/json/dump-json.ts";
 import { parseJson } from "../../src/python-semantics/json/parse-json.ts";
-import type { Plain, ShownEpisode, ShownEvent } from "../../src/viewer/wire/index.ts";
+import type { Plain, RunFacts, ShownEpisode, ShownEvent } from "../../src/viewer/wire/index.ts";
 import type { Attempt, CallDecision, Message, ToolCall } from "../../src/core/index.ts";
-import { count, duration, ending, plural, printable } from "./format.tsx";
+import { count, duration, ending, money, plural, printable } from "./format.tsx";
 import { linkTo } from "./route.ts";
 import { weightsText } from "./token-layout.ts";
+import { TurnTools } from "./turn-tools.tsx";
+import { JudgeAnswer } from "./verdict.tsx";
 
-type Reader = { readonly episode: ShownEpisode; readonly run: number; readonly number: number };
+type Reader = { readonly episode: ShownEpisode; readonly facts: RunFacts; readonly number: number };
 
 /** Length from which text is folded. */
 const foldedFrom = 4000;
 /** Number of characters of a text in one element, so that elements out of sight cost nothing. */
 const blockCharacters = 8000;
 
-export function Conversation({
-  episode,
-  run,
-  number,
-  turn,
-  find,
-}: Reader & { readonly turn: number | null; readonly find: string | null }) {
+export function Conversation({ episode, facts, number, turn }: Reader & { readonly turn: number | null }) {
   const holder = useRef<HTMLElement>(null);
   useEffect(() => {
     const element = holder.current!;
     if (turn !== null) element.querySelector(`[data-turn="${turn}"]`)?.scrollIntoView({ block: "start" });
-    else if (find !== null) showText(element, find);
-  }, [episode, turn, find]);
-  const reader = { episode, run, number };
+  }, [episode, turn]);
+  const reader = { episode, facts, number };
   const [first, ...rest] = episode.messages;
   const system = first?.role === "system" ? first : null;
   return (
@@ -50,24 +45,6 @@ export function Conversation({
   );
 }
 
-/** Opens the folded text around the first occurrence of a text, and scrolls there. */
-function showText(element: HTMLElement, text: string): void {
-  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-    const at = node.textContent?.indexOf(printable(text)) ?? -1;
-    if (at === -1) continue;
-    for (let above = node.parentElement; above !== null; above = above.parentElement) {
-      if (above instanceof HTMLDetailsElement) above.open = true;
-    }
-    const range = new Range();
-    range.setStart(node, at);
-    range.setEnd(node, at + printable(text).length);
-    CSS.highlights?.set("found", new Highlight(range));
-    node.parentElement?.scrollIntoView({ block: "center" });
-    return;
-  }
-}
-
 function Event({ event, reader }: { readonly event: ShownEvent; readonly reader: Reader }) {
   switch (event.type) {
     case "user-line": {
@@ -76,7 +53,11 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
         <Entry
           kind="user"
           label={line.type === "hang-up" ? "user hangs up" : "user"}
-          aside={aside(durationMs, line.usage.modelCalls > 0 && `${line.usage.outputTokens} tokens of its model`)}
+          aside={aside(
+            durationMs,
+            line.usage.modelCalls > 0 &&
+              `${line.usage.outputTokens} tokens of its model, cost ${money(line.usage.cost)}`,
+          )}
         >
           {line.text !== "" && <Text text={line.text} />}
           {(line.calls ?? []).map((call) => (
@@ -105,11 +86,17 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
     case "agent-reply":
       return (
         <header class="turn-head" data-turn={event.turn}>
-          <h2>turn {event.turn}</h2>
+          <TurnName turn={event.turn} reader={reader} />
           <span class="quiet">
-            {[`${count(event.usage.outputTokens)} tokens`, duration(event.durationMs)].join(" · ")}
+            {[
+              `${count(event.usage.outputTokens)} tokens`,
+              `prompt ${count(event.usage.inputTokens)}`,
+              duration(event.durationMs),
+              `cost ${money(event.usage.cost)}`,
+            ].join(" · ")}
           </span>
           <Attempts attempts={event.attempts} />
+          <TurnTools episode={reader.episode} turn={event.turn} facts={reader.facts} />
         </header>
       );
     case "decision":
@@ -148,9 +135,13 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
         <Entry
           kind="judge"
           label={`judge ${grader}`}
-          aside={aside(event.durationMs, model, event.judgement.isCached && "from a cache")}
+          aside={aside(
+            event.durationMs,
+            model,
+            event.judgement.isCached ? "from a cache" : `cost ${money(event.judgement.usage.cost)}`,
+          )}
         >
-          <Text text={answer ?? failure?.message ?? ""} />
+          {answer === null ? <Text text={failure?.message ?? ""} /> : <JudgeAnswer answer={answer} />}
         </Entry>
       );
     }
@@ -184,12 +175,13 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
 
 function TurnHead({
   event,
-  reader: { episode, run, number },
+  reader,
 }: {
   readonly event: Extract<ShownEvent, { type: "turn" }>;
   readonly reader: Reader;
 }) {
   const { turn, attempts, usage, durationMs } = event;
+  const { episode, facts: run, number } = reader;
   const earned = episode.grade?.turnRewards?.[turn.index] ?? null;
   const facts = [
     plural(turn.sampledTokens.length, "token"),
@@ -205,13 +197,25 @@ function TurnHead({
   ];
   return (
     <header class="turn-head" data-turn={turn.index}>
-      <h2>turn {turn.index}</h2>
-      <a class="quiet" href={linkTo([run, "episode", number], { t: 1, turn: turn.index })}>
+      <TurnName turn={turn.index} reader={reader} />
+      <a class="quiet" href={linkTo([run.key, "episode", number], { t: 1, turn: turn.index })}>
         {facts.filter((fact) => fact !== null).join(" · ")}
       </a>
       {turn.rewriteReason !== null && <span class="tag">history rewritten: {printable(turn.rewriteReason)}</span>}
       <Attempts attempts={attempts} />
+      <TurnTools episode={episode} turn={turn.index} facts={run} />
     </header>
+  );
+}
+
+/** The name of a turn, which is a link to it. */
+function TurnName({ turn, reader: { facts, number } }: { readonly turn: number; readonly reader: Reader }) {
+  return (
+    <h2>
+      <a class="anchor" href={linkTo([facts.key, "episode", number], { turn })} title="a link to this turn">
+        turn {turn}
+      </a>
+    </h2>
   );
 }
 
@@ -474,7 +478,7 @@ function Text({ text, isCode = false }: { readonly text: string; readonly isCode
   );
 }
 
-function Blocks({ text, isCode }: { readonly text: string; readonly isCode: boolean }) {
+export function Blocks({ text, isCode }: { readonly text: string; readonly isCode: boolean }) {
   const blocks: string[] = [];
   for (let at = 0; at < text.length;) {
     const line = text.indexOf("\n", at + blockCharacters);

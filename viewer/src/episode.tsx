@@ -9,16 +9,20 @@ import {
   type StoredEpisode,
 } from "../../src/viewer/wire/index.ts";
 import { ask } from "./api.ts";
-import { Conversation } from "./conversation.tsx";
+import { hideSecrets } from "./call-record.ts";
+import { Blocks, Conversation } from "./conversation.tsx";
+import { Find, focusFind } from "./find.tsx";
 import { printable } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
+import { Outline } from "./outline.tsx";
 import { type Route, go, linkTo } from "./route.ts";
 import { Strip } from "./strip.tsx";
 import { loadText, Tokens } from "./tokens.tsx";
+import { Copy } from "./turn-tools.tsx";
 import { useKeys } from "./keys.ts";
 
 export function Episode({ facts, route: { parts, query } }: { readonly facts: RunFacts; readonly route: Route }) {
-  const run = facts.index;
+  const run = facts.key;
   const name = parts[2] ?? "";
   const page = useLoaded(`episode ${run} ${name}`, () => ask<EpisodePage<StoredEpisode>>("episode", { run, id: name }));
   return (
@@ -37,9 +41,10 @@ function Shown({
   readonly page: EpisodePage<StoredEpisode>;
   readonly query: URLSearchParams;
 }) {
-  const run = facts.index;
+  const run = facts.key;
   const episode = useMemo(() => decodeEpisode(page.episode), [page]);
-  const isTokens = query.has("t");
+  const mode = query.has("t") ? "tokens" : query.has("r") ? "record" : "conversation";
+  const isTokens = mode === "tokens";
   const { row, group, previous, next, trainer } = page;
   // Loads the token text in advance, so that the key t shows it at once.
   useEffect(() => {
@@ -47,32 +52,50 @@ function Shown({
     document.title = `${row.number} · ${printable(row.id)}`;
     scrollTo(0, 0);
   }, [episode]);
-  const mode = { t: isTokens ? 1 : null };
+  const kept = { t: isTokens ? 1 : null };
   const place = group.findIndex(({ number }) => number === row.number);
   useKeys({
     t: () => go(linkTo([run, "episode", row.number], { t: isTokens ? null : 1 })),
     j: () => {
       const to = group[place + 1]?.number ?? next;
-      if (to !== null) go(linkTo([run, "episode", to], mode));
+      if (to !== null) go(linkTo([run, "episode", to], kept));
     },
     k: () => {
       const to = group[place - 1]?.number ?? previous;
-      if (to !== null) go(linkTo([run, "episode", to], mode));
+      if (to !== null) go(linkTo([run, "episode", to], kept));
     },
     g: () => go(linkTo([run, "group", row.groupId])),
+    f: focusFind,
   });
   const turn = numberIn(query, "turn");
   const missing = notRecorded(episode, facts);
-  const reader = { episode, run, number: row.number, turn };
+  const reader = { episode, number: row.number, turn };
   return (
     <div class="episode">
-      <Strip run={run} page={{ ...page, episode }} episode={episode} isTokens={isTokens} missing={missing} />
+      <Strip run={run} page={{ ...page, episode }} episode={episode} mode={mode} missing={missing} />
+      {mode !== "record" && <Outline episode={episode} run={run} number={row.number} mode={isTokens ? "t" : null} />}
+      <Find initial={query.get("find") ?? ""} version={`${row.id} ${mode}`} />
       {isTokens ? (
-        <Tokens {...reader} branch={numberIn(query, "b")} missing={missing} trainer={trainer} />
+        <Tokens {...reader} run={run} branch={numberIn(query, "b")} missing={missing} trainer={trainer} />
+      ) : mode === "record" ? (
+        <Record stored={page.episode} />
       ) : (
-        <Conversation {...reader} find={query.get("find")} />
+        <Conversation {...reader} facts={facts} />
       )}
     </div>
+  );
+}
+
+/** The episode as its file has it, without what looks like a key. */
+function Record({ stored }: { readonly stored: StoredEpisode }) {
+  const text = useMemo(() => hideSecrets(JSON.stringify(stored, null, 2)), [stored]);
+  return (
+    <main class="record">
+      <p>
+        <Copy label="copy the record" text={text} />
+      </p>
+      <Blocks text={text} isCode />
+    </main>
   );
 }
 

@@ -1,6 +1,6 @@
 // Formats of numbers and strings, everywhere the same.
 
-import { type Row, wellFormed } from "../../src/viewer/wire/index.ts";
+import { type Interval, type Row, wellFormed } from "../../src/viewer/wire/index.ts";
 
 const counts = new Intl.NumberFormat("en");
 
@@ -11,6 +11,23 @@ export const plural = (value: number, noun: string): string => `${count(value)} 
 
 export function percent(rate: number | null): string {
   return rate === null ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.095 ? 1 : 0)} %`;
+}
+
+/** Bounds of a rate in percent: `[41 to 66]`; empty for none. */
+export function interval(bounds: Interval | null): string {
+  return bounds === null ? "" : `[${(bounds.low * 100).toFixed(0)} to ${(bounds.high * 100).toFixed(0)}]`;
+}
+
+/** US dollars; small amounts keep two digits that count. */
+export function money(dollars: number | null): string {
+  if (dollars === null) return "–";
+  return `$${dollars === 0 || dollars >= 0.1 ? dollars.toFixed(2) : Number(dollars.toPrecision(2))}`;
+}
+
+/** Local date and time, to the minute. */
+export function moment(ms: number): string {
+  const date = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return Number.isNaN(date.getTime()) ? "–" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** A reward in short form. */
@@ -47,6 +64,11 @@ export function controlsShown(text: string): string {
   });
 }
 
+/** An outcome in a word: an episode that a fault ended is "errored", never one that did not pass. */
+export function outcomeText(outcome: Row["outcome"]): string {
+  return outcome === "failed" ? "errored" : outcome;
+}
+
 export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "bad" | "part" | "none" {
   if (row.outcome === "failed") return "bad";
   if (row.reward === null) return "none";
@@ -55,12 +77,16 @@ export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "ba
 }
 
 export function Reward({ row }: { readonly row: Pick<Row, "reward" | "outcome"> }) {
-  return <span class={`reward ${outcomeClass(row)}`}>{row.reward === null ? row.outcome : reward(row.reward)}</span>;
+  return (
+    <span class={`reward ${outcomeClass(row)}`}>
+      {row.reward === null ? outcomeText(row.outcome) : reward(row.reward)}
+    </span>
+  );
 }
 
 /** The end of an episode, in one phrase. */
 export function ending(row: Pick<Row, "failure" | "outcome" | "stopReason">): string {
-  if (row.failure !== null) return `failed: ${row.failure}`;
+  if (row.failure !== null) return `errored: ${row.failure}`;
   if (row.outcome === "completed" && row.stopReason === "not recorded") return "ending not recorded";
-  return row.outcome === "completed" ? row.stopReason : `${row.outcome}: ${row.stopReason}`;
+  return row.outcome === "completed" ? row.stopReason : `${outcomeText(row.outcome)}: ${row.stopReason}`;
 }

@@ -9,34 +9,91 @@ import { Compare } from "./compare.tsx";
 import { Episode } from "./episode.tsx";
 import { printable } from "./format.tsx";
 import { Group } from "./group.tsx";
+import { Home } from "./home.tsx";
 import { useKeys } from "./keys.ts";
 import { useLoaded, Waiting } from "./load.tsx";
-import { focusBox, Overview } from "./overview.tsx";
+import { focusBox } from "./box.tsx";
+import { Overview } from "./overview.tsx";
 import { linkTo, route } from "./route.ts";
 import { Tasks } from "./tasks.tsx";
 import { TrainingPage } from "./training.tsx";
 
 function App() {
   const runs = useLoaded("runs", () => ask<readonly RunFacts[]>("runs"));
-  return <Waiting state={runs}>{(value) => <Page runs={value} />}</Waiting>;
+  // Where none was named, those below a folder are listed.
+  return <Waiting state={runs}>{(value) => (value.length > 0 ? <Named runs={value} /> : <Listed />)}</Waiting>;
 }
 
-function Page({ runs }: { readonly runs: readonly RunFacts[] }) {
+/** Runs that were named. */
+function Named({ runs }: { readonly runs: readonly RunFacts[] }) {
+  const { parts } = route.value;
+  const canCompare = runs.filter(({ hasEpisodes }) => hasEpisodes).length > 1;
+  // True if two runs were named for a comparison.
+  const isCompare = canCompare && (parts[0] ?? "compare") === "compare";
+  const run = isCompare ? undefined : (runs[Number(parts[0] ?? 0)] ?? runs[0]);
+  const compare = canCompare && (
+    <a href={linkTo(["compare"])} aria-current={run === undefined ? "page" : undefined}>
+      compare
+    </a>
+  );
+  return (
+    <Page runs={runs} run={run} last={compare}>
+      {isCompare ? <Compare pair={null} /> : <Part run={run} />}
+    </Page>
+  );
+}
+
+/** Runs below a folder: the list, or one that was chosen there. */
+function Listed() {
+  const { parts, query } = route.value;
+  const [key] = parts;
+  const pair = [query.get("a"), query.get("b")] as const;
+  const isPair = key === "compare" && pair[0] !== null && pair[1] !== null;
+  const isRun = key !== undefined && !isPair;
+  const loaded = useLoaded(`facts ${isRun ? key : ""}`, () =>
+    isRun ? ask<RunFacts>("facts", { run: key }) : Promise.resolve(null),
+  );
+  // The answer of the run before stays until that of this one arrives.
+  const run = isRun && loaded.type === "ready" && loaded.value?.key === key ? loaded.value : undefined;
+  const isHere = key === undefined;
+  const home = (
+    <a href={linkTo([])} aria-current={isHere ? "page" : undefined}>
+      runs
+    </a>
+  );
+  return (
+    <Page
+      runs={run === undefined ? [] : [run]}
+      run={run}
+      first={home}
+      last={isPair && <span aria-current="page">compare</span>}
+    >
+      {isHere ? (
+        <Home />
+      ) : isPair ? (
+        <Compare key={pair.join(" ")} pair={pair as readonly [string, string]} />
+      ) : (
+        <Waiting state={loaded}>
+          {() => (run === undefined ? <p class="quiet">Loading …</p> : <Part run={run} />)}
+        </Waiting>
+      )}
+    </Page>
+  );
+}
+
+type PageProps = Omit<HeadProps, "onHelp"> & { readonly children: ComponentChildren };
+
+function Page({ children, ...head }: PageProps) {
   const [isHelp, setHelp] = useState(false);
   useKeys({
     "/": () => focusBox(),
     "?": () => setHelp(!isHelp),
     ...(isHelp ? { Escape: () => setHelp(false) } : {}),
   });
-  const { parts } = route.value;
-  const canCompare = runs.filter(({ hasEpisodes }) => hasEpisodes).length > 1;
-  // True if two runs were named for a comparison.
-  const isCompare = canCompare && (parts[0] ?? "compare") === "compare";
-  const run = isCompare ? undefined : (runs[Number(parts[0] ?? 0)] ?? runs[0]);
   return (
     <>
-      <Head runs={runs} run={run} canCompare={canCompare} onHelp={() => setHelp(true)} />
-      <Guard key={parts.join("/")}>{isCompare ? <Compare runs={runs} /> : <Part run={run} />}</Guard>
+      <Head {...head} onHelp={() => setHelp(true)} />
+      <Guard key={route.value.parts.join("/")}>{children}</Guard>
       {isHelp && <Help onClose={() => setHelp(false)} />}
     </>
   );
@@ -53,7 +110,7 @@ function Part({ run }: { readonly run: RunFacts | undefined }) {
     case "tasks":
       return <Tasks facts={run} route={current} />;
     default:
-      return run.hasEpisodes ? <Overview key={run.index} facts={run} /> : <TrainingPage facts={run} />;
+      return run.hasEpisodes ? <Overview key={run.key} facts={run} /> : <TrainingPage facts={run} />;
   }
 }
 
@@ -61,11 +118,13 @@ type HeadProps = {
   readonly runs: readonly RunFacts[];
   /** The run to show; undefined if runs are compared. */
   readonly run: RunFacts | undefined;
-  readonly canCompare: boolean;
+  /** Links before and after the runs. */
+  readonly first?: ComponentChildren;
+  readonly last?: ComponentChildren;
   readonly onHelp: () => void;
 };
 
-function Head({ runs, run, canCompare, onHelp }: HeadProps) {
+function Head({ runs, run, first, last, onHelp }: HeadProps) {
   const [part = ""] = route.value.parts.slice(1);
   const item = (name: string, label: string, link: string) => (
     <a href={link} aria-current={part === name ? "page" : undefined}>
@@ -74,23 +133,20 @@ function Head({ runs, run, canCompare, onHelp }: HeadProps) {
   );
   return (
     <nav class="head" aria-label="Pages">
+      {first}
       {runs.map((one) => (
         <a
-          key={one.index}
+          key={one.key}
           class="run-name"
-          href={linkTo([one.index])}
+          href={linkTo([one.key])}
           title={one.location}
           aria-current={one === run && part === "" ? "page" : undefined}
         >
           {printable(one.name)}
         </a>
       ))}
-      {canCompare && (
-        <a href={linkTo(["compare"])} aria-current={run === undefined ? "page" : undefined}>
-          compare
-        </a>
-      )}
-      {run?.hasEpisodes === true && !isExported() && item("tasks", "tasks", linkTo([run.index, "tasks"]))}
+      {last}
+      {run?.hasEpisodes === true && !isExported() && item("tasks", "tasks", linkTo([run.key, "tasks"]))}
       <span class="fill" />
       <button class="quiet" onClick={switchTheme} title="dark or light">
         <span aria-hidden="true">◐</span>
@@ -115,10 +171,14 @@ function switchTheme(): void {
 }
 
 const keys: readonly (readonly [string, string])[] = [
-  ["/", "the box: a number opens an episode, reward < 1 filters, “text in quotes” searches"],
+  [
+    "/",
+    "the box: a number opens an episode, reward < 1 filters, “text in quotes” searches; words filter the list of runs",
+  ],
   ["j k", "next and previous episode: of the group first"],
   ["t", "conversation or tokens"],
   ["g", "the group side by side"],
+  ["f", "find in the episode: Enter shows the next occurrence, Shift-Enter the one before"],
   ["← →", "token by token, where tokens have the focus"],
   ["?", "this help"],
 ];

@@ -4,9 +4,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
   differenceText,
+  type Domain,
   type Hit,
+  type Interval,
   type Reason,
-  type Row,
   type RowPage,
   type RunFacts,
   type SearchEnd,
@@ -14,10 +15,12 @@ import {
   type TrainerCheck,
 } from "../../src/viewer/wire/index.ts";
 import { ask, isExported, search } from "./api.ts";
+import { RunBox } from "./box.tsx";
 import { Chart } from "./chart.tsx";
-import { count, duration, ending, percent, plural, printable, Reward, reward } from "./format.tsx";
+import { Columns, RowTable } from "./row-table.tsx";
+import { count, percent, plural, printable, Reward, reward } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
-import { amend, go, linkTo, route } from "./route.ts";
+import { amend, linkTo, route } from "./route.ts";
 
 const pageRows = 100;
 /** Times between two refreshes: of a run in progress, and of one that is still being read. */
@@ -28,15 +31,15 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
   const [pace, setPace] = useState<number | null>(readingMs);
   const latest = useRef<Summary | null>(null);
   const summary = useLoaded(
-    `summary ${facts.index}`,
+    `summary ${facts.key}`,
     async () => {
       const found = await ask<Summary | { unchanged: true }>("summary", {
-        run: facts.index,
+        run: facts.key,
         since: latest.current?.version,
       });
       if (!("unchanged" in found)) latest.current = found;
       const now = latest.current!;
-      const isRead = now.read === now.episodes && now.masks.isDone;
+      const isRead = now.read === now.episodes && now.masks.isDone && now.faults?.isDone !== false;
       setPace(!isRead ? readingMs : now.facts.isLive ? liveMs : null);
       return now;
     },
@@ -48,22 +51,28 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
         {(value) => (
           <>
             <Verdict summary={value} />
-            <Reasons reasons={value.reasons} run={facts.index} />
-            <Course summary={value} />
+            <Faults faults={value.faults} run={facts.key} />
+            <Reasons reasons={value.reasons} run={facts.key} />
+            <Rates domains={value.domains} />
+            <Curves summary={value} />
           </>
         )}
       </Waiting>
       <Episodes
-        run={facts.index}
-        version={summary.type === "ready" ? `${summary.value.episodes}-${summary.value.read}` : ""}
+        run={facts.key}
+        version={
+          summary.type === "ready"
+            ? `${summary.value.episodes}-${summary.value.read}-${summary.value.faults?.isDone}`
+            : ""
+        }
       />
     </main>
   );
 }
 
 function Verdict({ summary }: { readonly summary: Summary }) {
-  const { facts, interval, masks, episodes, read, neverPassed, tasks, outcomes } = summary;
-  const failed = outcomes["failed"] ?? 0;
+  const { facts, interval, masks, episodes, read, neverPassed, tasks, unsuccessful, errored, outcomes } = summary;
+  const aborted = outcomes["aborted"] ?? 0;
   const bounds = interval === null ? "" : ` [${Math.floor(interval.low * 100)} to ${Math.ceil(interval.high * 100)}]`;
   return (
     <section class="verdict" aria-label="Verdict">
@@ -81,7 +90,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         ,{" "}
         {tasks > 0 && (
           <>
-            <a href={linkTo([facts.index, "tasks"], { never: 1 })}>
+            <a href={linkTo([facts.key, "tasks"], { never: 1 })}>
               {tasks === 1
                 ? `its only task ${neverPassed === 1 ? "never passes" : "passes at least once"}`
                 : `${count(neverPassed)} of ${count(tasks)} tasks never ${neverPassed === 1 ? "passes" : "pass"}`}
@@ -89,7 +98,9 @@ function Verdict({ summary }: { readonly summary: Summary }) {
             ,{" "}
           </>
         )}
-        {failed === 0 ? "0 failures" : <strong class="bad">{plural(failed, "failure")}</strong>},{" "}
+        {count(unsuccessful)} unsuccessful,{" "}
+        {errored === 0 ? "0 errored" : <strong class="bad">{count(errored)} errored</strong>},{" "}
+        {aborted > 0 && `${count(aborted)} aborted, `}
         <Masks masks={masks} episodes={episodes} facts={facts} />,{" "}
         <span class={`status ${facts.status}`}>{facts.isLive ? "live" : facts.status}</span>
         {read < episodes && <span class="quiet"> (read {count(read)} so far)</span>}
@@ -107,7 +118,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         {summary.meanReward !== null && ` · mean reward ${reward(summary.meanReward)}`}
         {facts.status === "killed" && " · its process is gone; resume it with rollout --resume"}
       </p>
-      {summary.trainer !== null && <Trainer trainer={summary.trainer} run={facts.index} isDone={masks.isDone} />}
+      {summary.trainer !== null && <Trainer trainer={summary.trainer} run={facts.key} isDone={masks.isDone} />}
       {facts.missing.map((sentence) => (
         <p class="quiet" key={sentence}>
           {sentence}
@@ -124,7 +135,7 @@ function Trainer({
   isDone,
 }: {
   readonly trainer: TrainerCheck;
-  readonly run: number;
+  readonly run: string;
   readonly isDone: boolean;
 }) {
   const text = differenceText(difference);
@@ -162,7 +173,7 @@ function Trainer({
 function Masks({
   masks,
   episodes,
-  facts: { index: run, kind },
+  facts: { key: run, kind },
 }: {
   readonly masks: Summary["masks"];
   readonly episodes: number;
@@ -182,32 +193,140 @@ function Masks({
   return <span>masks in order</span>;
 }
 
-function Reasons({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: number }) {
-  const { query } = route.value;
+function Reasons({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: string }) {
   if (reasons.length === 0) return null;
   return (
     <section aria-label="Why episodes did not pass">
-      <ul class="reasons">
-        {reasons.map(({ kind, label, count: times }) => {
-          const isChosen = query.get("reason") === label && query.get("kind") === kind;
-          return (
-            <li key={`${kind} ${label}`}>
-              <a
-                class={isChosen ? "chip chosen" : "chip"}
-                aria-current={isChosen ? "true" : undefined}
-                href={isChosen ? linkTo([run]) : linkTo([run], { kind, reason: label })}
-              >
-                <strong>{count(times)}</strong> <span class="quiet">{kind}</span> {printable(label)}
-              </a>
-            </li>
-          );
-        })}
-      </ul>
+      <Chips reasons={reasons} run={run} />
     </section>
   );
 }
 
-function Course({ summary: { course } }: { readonly summary: Summary }) {
+function Chips({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: string }) {
+  const { query } = route.value;
+  return (
+    <ul class="reasons">
+      {reasons.map(({ kind, label, count: times }) => {
+        const isChosen = query.get("reason") === label && query.get("kind") === kind;
+        return (
+          <li key={`${kind} ${label}`}>
+            <a
+              class={isChosen ? "chip chosen" : "chip"}
+              aria-current={isChosen ? "true" : undefined}
+              href={isChosen ? linkTo([run]) : linkTo([run], { kind, reason: label })}
+            >
+              <strong>{count(times)}</strong> <span class="quiet">{kind}</span> {printable(label)}
+            </a>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Whose fault unsuccessful episodes are, as chips that filter. */
+function Faults({ faults, run }: { readonly faults: Summary["faults"]; readonly run: string }) {
+  if (faults === null) return null;
+  const found = faultNames.flatMap((label) =>
+    faults.counts[label] === 0 ? [] : [{ kind: "fault" as const, label, count: faults.counts[label] }],
+  );
+  if (found.length === 0) return null;
+  return (
+    <section aria-label="Whose fault it is">
+      <Chips reasons={found} run={run} />
+      {!faults.isDone && <p class="quiet">Failures are being attributed …</p>}
+    </section>
+  );
+}
+
+const faultNames = ["agent", "user", "environment", "infrastructure"] as const;
+
+/** pass^k as `eval` prints it: a row for each k, and one for each environment if there are several. */
+function Rates({ domains }: { readonly domains: readonly Domain[] }) {
+  const [first] = domains;
+  if (first === undefined || first.graded === 0) return null;
+  const ks = [...new Set(domains.flatMap(({ passRates }) => passRates.map(({ k }) => k)))];
+  const rate = (value: number | null): string => (value === null ? "–" : value.toFixed(3));
+  const bounds = (value: Interval | null): string =>
+    value === null ? "" : `${rate(value.low)} to ${rate(value.high)}`;
+  return (
+    <section class="rates" aria-label="Pass rates">
+      {domains.length === 1 ? (
+        <Table
+          label="pass^k"
+          heads={["k", "pass^k", "95 %", "pass@k"]}
+          rows={first.passRates.map(({ k, passHatK, interval: range, passAtK }) => [
+            String(k),
+            rate(passHatK),
+            bounds(range),
+            rate(passAtK),
+          ])}
+        />
+      ) : (
+        <Table
+          label="Environments"
+          heads={["environment", "tasks", "episodes", "graded", "reward", ...ks.map((k) => `pass^${k}, 95 %`)]}
+          rows={domains.map(({ title, tasks, episodes, graded, meanReward, passRates }) => [
+            title,
+            count(tasks),
+            count(episodes),
+            count(graded),
+            rate(meanReward),
+            ...ks.map((k) => {
+              const found = passRates.find((one) => one.k === k);
+              return `${rate(found?.passHatK ?? null)} ${bounds(found?.interval ?? null)}`;
+            }),
+          ])}
+        />
+      )}
+    </section>
+  );
+}
+
+type TableProps = {
+  readonly label: string;
+  readonly heads: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+};
+
+/** The first column names the row, the others hold numbers. */
+function Table({ label, heads, rows }: TableProps) {
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {heads.map((head, at) => (
+              <th key={head} scope="col" class={at === 0 ? "" : "number"}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((cells) => (
+            <tr key={cells[0]}>
+              {cells.map((cell, at) => (
+                <td key={at} class={at === 0 ? "" : "number"}>
+                  {printable(cell)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const orders = {
+  plan: "in the order of the plan, task by task",
+  ended: "in the order in which episodes ended",
+} as const;
+
+function Curves({ summary: { courses } }: { readonly summary: Summary }) {
+  const order = route.value.query.get("order") === "ended" ? "ended" : "plan";
+  const course = courses[order];
   const lines = useMemo(
     () => ({
       pass: [{ label: "pass", values: course.pass, colour: "--good" }],
@@ -219,37 +338,31 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
   if (course.episodes.length < 2) return null;
   const shared = { x: course.episodes, xLabel: "episode" };
   const isKnown = (values: readonly (number | null)[]): boolean => values.some((value) => value !== null);
+  const other = order === "plan" ? "ended" : "plan";
   return (
-    <section class="charts" aria-label="Course">
-      {isKnown(course.reward) && (
-        <>
-          <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
-          <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
-        </>
-      )}
-      {isKnown(course.turns) && (
-        <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
-      )}
+    <section aria-label="Course">
+      <p class="quiet">
+        Curves {orders[order]};{" "}
+        <button class="sort" onClick={() => amend({ order: other === "plan" ? null : other })}>
+          show them {orders[other]}
+        </button>
+      </p>
+      <div class="charts">
+        {isKnown(course.reward) && (
+          <>
+            <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
+            <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
+          </>
+        )}
+        {isKnown(course.turns) && (
+          <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
+        )}
+      </div>
     </section>
   );
 }
 
-/** Reads the content of the box: a number or id, text in quotes, or an expression. */
-export function readBox(text: string): {
-  readonly type: "episode" | "search" | "where" | "all";
-  readonly text: string;
-} {
-  const trimmed = text.trim();
-  if (trimmed === "") return { type: "all", text: "" };
-  if (/^#?\d+$/.test(trimmed)) return { type: "episode", text: trimmed.replace("#", "") };
-  const quoted = /^["“](.+?)["”]?$/s.exec(trimmed);
-  if (quoted !== null) return { type: "search", text: quoted[1]! };
-  // An id has no spaces and no comparison.
-  if (!/[\s=<>]/.test(trimmed)) return { type: "episode", text: trimmed };
-  return { type: "where", text: trimmed };
-}
-
-function Episodes({ run, version }: { readonly run: number; readonly version: string }) {
+function Episodes({ run, version }: { readonly run: string; readonly version: string }) {
   const { query } = route.value;
   const [where, text, kind, reason, task] = ["where", "text", "kind", "reason", "task"].map(
     (key) => query.get(key) ?? "",
@@ -281,7 +394,7 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   });
   return (
     <section aria-label="Episodes">
-      <Box initial={text ? `"${text}"` : (where ?? "")} run={run} />
+      <RunBox initial={text ? `"${text}"` : (where ?? "")} run={run} />
       {text ? (
         <Hits run={run} text={text} />
       ) : (
@@ -307,6 +420,7 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
                 )}
                 {page.unread > 0 && page.matched !== page.total && ` (${count(page.unread)} are not read yet)`}
               </p>
+              <Columns />
               <RowTable rows={page.rows} run={run} sort={sort} />
               {page.rows.length < page.matched && page.rows.length < 1000 && (
                 <button class="more" onClick={() => setShown(shown + 300)}>
@@ -321,134 +435,7 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   );
 }
 
-/** The box was requested on a page that has none: it takes the focus once it exists. */
-const pending = { focus: false };
-
-export function focusBox(): void {
-  const box = document.getElementById("box");
-  if (box !== null) return box.focus();
-  pending.focus = true;
-  go(linkTo([route.value.parts[0] ?? 0]));
-}
-
-function Box({ initial, run }: { readonly initial: string; readonly run: number }) {
-  const [text, setText] = useState(initial);
-  useEffect(() => setText(initial), [initial]);
-  useEffect(() => {
-    if (pending.focus) document.getElementById("box")?.focus();
-    pending.focus = false;
-  }, []);
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    const read = readBox(text);
-    if (read.type === "episode") go(linkTo([run, "episode", read.text]));
-    else if (read.type === "search") go(linkTo([run], { text: read.text }));
-    else go(linkTo([run], { where: read.text }));
-  };
-  return (
-    <form class="box" role="search" onSubmit={submit}>
-      <input
-        id="box"
-        type="search"
-        aria-label="Find episodes: a number, an expression, or text in quotes"
-        placeholder='36   ·   reward < 1 and turns > 10   ·   "refund"'
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-        autocomplete="off"
-        spellcheck={false}
-      />
-      <button>find</button>
-    </form>
-  );
-}
-
-const columns: readonly (readonly [name: keyof Row, label: string, isNumber: boolean])[] = [
-  ["number", "#", true],
-  ["reward", "reward", true],
-  ["taskId", "task", false],
-  ["stopReason", "ended", false],
-  ["turns", "turns", true],
-  ["tokens", "tokens", true],
-  ["durationMs", "time", true],
-  ["sentence", "what the grader said", false],
-];
-
-export function RowTable({
-  rows,
-  run,
-  sort,
-}: {
-  readonly rows: readonly Row[];
-  readonly run: number;
-  readonly sort: string | null;
-}) {
-  const header = (name: string, label: string) => {
-    if (sort === null || name === "sentence") return label;
-    const isFalling = sort === `-${name}`;
-    const isSorted = isFalling || sort === name;
-    return (
-      <button class="sort" onClick={() => amend({ sort: isFalling ? name : `-${name}` })}>
-        {label}
-        {isSorted ? (isFalling ? " ↓" : " ↑") : ""}
-      </button>
-    );
-  };
-  return (
-    <div class="table" tabIndex={0} role="region" aria-label="Table of episodes">
-      <table>
-        <thead>
-          <tr>
-            {columns.map(([name, label, isNumber]) => (
-              <th
-                key={name}
-                scope="col"
-                class={isNumber ? "number" : name === "sentence" ? "sentence" : ""}
-                aria-sort={sort === name ? "ascending" : sort === `-${name}` ? "descending" : undefined}
-              >
-                {header(name, label)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.number} data-number={row.number} onClick={() => openRow(run, row)}>
-              <td class="number">
-                <a href={linkTo([run, "episode", row.number])} onClick={(event) => event.stopPropagation()}>
-                  {row.number}
-                </a>
-              </td>
-              <td class="number">
-                <Reward row={row} />
-              </td>
-              <td class="id">{printable(row.taskId)}</td>
-              <td>{printable(ending(row))}</td>
-              <td class="number">{row.turns ?? "–"}</td>
-              <td class="number">{row.tokens === null ? "–" : count(row.tokens)}</td>
-              <td class="number">{duration(row.durationMs)}</td>
-              <td class="sentence">
-                {printable(row.sentence)}
-                {Object.entries(row.formatErrors).map(([code, times]) => (
-                  <span class="tag" key={code}>
-                    {code}
-                    {times > 1 ? ` ${times}` : ""}
-                  </span>
-                ))}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-/** Opens the row, unless text is being selected. */
-function openRow(run: number, row: Row): void {
-  if (getSelection()?.isCollapsed !== false) go(linkTo([run, "episode", row.number]));
-}
-
-function Hits({ run, text }: { readonly run: number; readonly text: string }) {
+function Hits({ run, text }: { readonly run: string; readonly text: string }) {
   const [hits, setHits] = useState<readonly Hit[]>([]);
   const [end, setEnd] = useState<SearchEnd | string | null>(null);
   useEffect(() => {

@@ -8,15 +8,16 @@ import { ending, plural, printable, Reward } from "./format.tsx";
 import { linkTo, route } from "./route.ts";
 
 type StripProps = {
-  readonly run: number;
+  readonly run: string;
   readonly page: EpisodePage;
   readonly episode: ShownEpisode;
-  readonly isTokens: boolean;
+  readonly mode: "conversation" | "tokens" | "record";
   /** Facts that another tool's file does not record; `null` for a record of ours. */
   readonly missing: readonly string[] | null;
 };
 
-export function Strip({ run, page: { row, group }, episode, isTokens, missing }: StripProps) {
+export function Strip({ run, page: { row, group }, episode, mode, missing }: StripProps) {
+  const isTokens = mode === "tokens";
   const place = group.findIndex(({ number }) => number === row.number);
   const neighbour = (step: number, label: string) => {
     const to = group[place + step];
@@ -58,7 +59,7 @@ export function Strip({ run, page: { row, group }, episode, isTokens, missing }:
           </span>
         )}
         <nav class="modes" aria-label="Ways to read it">
-          <a aria-current={isTokens ? undefined : "page"} href={linkTo([run, "episode", row.number])}>
+          <a aria-current={mode === "conversation" ? "page" : undefined} href={linkTo([run, "episode", row.number])}>
             conversation
           </a>
           <a
@@ -68,9 +69,23 @@ export function Strip({ run, page: { row, group }, episode, isTokens, missing }:
           >
             tokens
           </a>
+          <a
+            aria-current={mode === "record" ? "page" : undefined}
+            href={linkTo([run, "episode", row.number], { r: 1 })}
+          >
+            record
+          </a>
         </nav>
       </div>
       <Why episode={episode} run={run} number={row.number} />
+      {row.fault !== null && (
+        <p>
+          <span class="label">fault</span> {row.fault.fault}{" "}
+          <span class="quiet">
+            ({printable(row.fault.rule)}) {printable(row.fault.evidence)}
+          </span>
+        </p>
+      )}
       {missing !== null && missing.length > 0 && <p class="quiet">The file does not record: {missing.join(", ")}.</p>}
     </header>
   );
@@ -84,7 +99,7 @@ function Why({
   number,
 }: {
   readonly episode: ShownEpisode;
-  readonly run: number;
+  readonly run: string;
   readonly number: number;
 }) {
   const { grade, failure } = episode;
@@ -98,7 +113,7 @@ function Why({
     <div class="why">
       {failure !== null && (
         <p>
-          <span class="label">failed</span> {failure.boundary}/{printable(failure.code)}: {printable(failure.message)}
+          <span class="label">errored</span> {failure.boundary}/{printable(failure.code)}: {printable(failure.message)}
         </p>
       )}
       {log !== "" && (
@@ -124,6 +139,7 @@ function Why({
               {difference.differing.length > 0 && (
                 <span class="quiet"> other {difference.differing.map(printable).join(", ")}</span>
               )}
+              <SaidBefore episode={episode} turn={difference.made.turn} />
             </>
           )}{" "}
           <span class="quiet">
@@ -175,6 +191,19 @@ function Why({
       )}
     </div>
   );
+}
+
+const mostCharacters = 200;
+
+/** The last that the agent said before a turn. */
+function SaidBefore({ episode: { events }, turn }: { readonly episode: ShownEpisode; readonly turn: number | null }) {
+  const said = events.findLast(
+    (event) => event.type === "decision" && event.decision.type === "say" && turn !== null && event.turn < turn,
+  );
+  if (said?.type !== "decision" || said.decision.type !== "say") return null;
+  const { content } = said.decision;
+  const cut = content.length > mostCharacters ? `${content.slice(0, mostCharacters)}…` : content;
+  return <span class="quiet"> after it had said “{printable(cut)}”</span>;
 }
 
 function keep(): Record<string, string> {

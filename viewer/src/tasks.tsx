@@ -8,7 +8,7 @@ import { useLoaded, Waiting } from "./load.tsx";
 import { linkTo, type Route } from "./route.ts";
 
 export function Tasks({ facts, route: { query } }: { readonly facts: RunFacts; readonly route: Route }) {
-  const run = facts.index;
+  const run = facts.key;
   const never = query.has("never");
   const [shown, setShown] = useState(200);
   const page = useLoaded(`tasks ${run} ${never} ${shown}`, () =>

@@ -37,7 +37,7 @@ import { inRuns, linesOf, type Part, sized } from "./token-runs.ts";
 
 type TokensProps = {
   readonly episode: ShownEpisode;
-  readonly run: number;
+  readonly run: string;
   readonly number: number;
   readonly branch: number | null;
   readonly turn: number | null;
@@ -52,7 +52,7 @@ type TokensProps = {
  */
 const textCache = new Map<string, Promise<ReturnType<typeof decodeText> | null>>();
 
-export function loadText(run: number, number: number): Promise<ReturnType<typeof decodeText> | null> {
+export function loadText(run: string, number: number): Promise<ReturnType<typeof decodeText> | null> {
   const key = `${run} ${number}`;
   const known = textCache.get(key);
   if (known !== undefined) return known;

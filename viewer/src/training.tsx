@@ -15,10 +15,10 @@ export function TrainingPage({ facts }: { readonly facts: RunFacts }) {
   const latest = useRef<Training | null>(null);
   const [isLive, setLive] = useState(true);
   const training = useLoaded(
-    `training ${facts.index}`,
+    `training ${facts.key}`,
     async () => {
       const found = await ask<Training | { unchanged: true }>("training", {
-        run: facts.index,
+        run: facts.key,
         since: latest.current?.version,
       });
       if (!("unchanged" in found)) latest.current = found;

@@ -2,15 +2,17 @@
 // and a hostile one, in both themes and at 390 points, examined by axe; five questions with a budget of clicks; exported files.
 
 import { createServer } from "node:http";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { exportView, view } from "../../../dist/index.js";
-import { root } from "../../run-command.mjs";
 import { openBrowser } from "./browser.mjs";
+import { Checks } from "./checks.mjs";
+import { episodePage, partingGroup, runPage } from "./episode.mjs";
 import { halfCharacters } from "./half-characters.mjs";
+import { home } from "./home.mjs";
 import {
   bookshopRun,
   foreignFiles,
@@ -24,10 +26,6 @@ import {
 } from "./runs.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
-/** @typedef {{ width?: number, dark?: boolean }} Look */
-
-const axe = readFileSync(join(root, "node_modules", "axe-core", "axe.min.js"), "utf8");
-const screenshots = process.env["VIEWER_SCREENSHOTS"] ?? null;
 
 /** @param {{ quick: boolean }} options @returns {Promise<number>} An exit code. */
 export async function verifyViewer({ quick }) {
@@ -63,6 +61,11 @@ export async function verifyViewer({ quick }) {
       train: await serve(at("train")),
     });
     await keysAndSearch(checks, book);
+    const sampled = await serve(at("sampled"));
+    await runPage(checks, sampled);
+    await episodePage(checks, sampled);
+    await partingGroup(checks, sampled, await mixedGroup(sampled));
+    await home(checks, { folder: at("many"), run: at("book"), other: at("worse"), training: at("train"), serve });
     await trainerLogprobs(at("sampled"), at("trainer.jsonl"));
     const overlay = { sources: [at("sampled")], logprobs: at("trainer.jsonl") };
     await trainer(checks, { url: await open(overlay), overlay, file: at("trainer.html") });
@@ -87,99 +90,13 @@ export async function verifyViewer({ quick }) {
       book,
       two: await serve(at("book"), at("worse")),
       train: await serve(at("train")),
-      sampled: await serve(at("sampled")),
+      sampled,
     });
     return checks.tell();
   } finally {
     await browser.close();
     for (const close of closing) await close();
     rmSync(work, { recursive: true, force: true, maxRetries: 5 });
-  }
-}
-
-/** Opens pages, and records their problems. */
-class Checks {
-  /** @param {import("playwright-core").Browser} browser */
-  constructor(browser) {
-    this.browser = browser;
-    /** @type {string[]} */
-    this.problems = [];
-    this.passed = 0;
-  }
-
-  /** @param {string} name @param {boolean} holds @param {string} [detail] */
-  expect(name, holds, detail = "") {
-    if (holds) this.passed++;
-    else this.problems.push(`${name}${detail === "" ? "" : `: ${detail}`}`);
-    process.stdout.write(`${holds ? "ok    " : "FAILED"}  ${name}${holds || detail === "" ? "" : `: ${detail}`}\n`);
-  }
-
-  /** @param {string} url @param {Look} [look] @returns {Promise<Page>} */
-  async open(url, { width = 1280, dark = false } = {}) {
-    const context = await this.browser.newContext({
-      viewport: { width, height: 900 },
-      colorScheme: dark ? "dark" : "light",
-    });
-    const page = await context.newPage();
-    page.on("pageerror", (error) => this.expect(`no error in ${url}`, false, error.message));
-    page.on("console", (message) => {
-      // The page shows the reply to a refused request; the browser reports it anyway.
-      const isRefusal = message.text().includes("status of 400");
-      if (message.type() === "error" && !isRefusal) this.expect(`no message in ${url}`, false, message.text());
-    });
-    await page.goto(url);
-    return page;
-  }
-
-  /**
-   * Checks a page in both themes, and narrow: expected content is present, axe finds nothing
-   * serious, nothing is wider than the screen.
-   *
-   * @param {string} name @param {string} base @param {string} hash @param {{ see: string }} expected
-   */
-  async page(name, base, hash, { see }) {
-    for (const look of /** @type {Look[]} */ ([{}, { dark: true }, { width: 390 }])) {
-      const title = `${name}${look.dark === true ? ", dark" : look.width === undefined ? "" : ", 390 points"}`;
-      const page = await this.open(base + hash, look);
-      const isSeen = await page
-        .getByText(see)
-        .first()
-        .waitFor({ timeout: 15_000 })
-        .then(
-          () => true,
-          () => false,
-        );
-      await page.waitForTimeout(150);
-      this.expect(title, isSeen, `"${see}" is not seen`);
-      // The same elements in a narrower page.
-      if (look.width === undefined) await this.accessible(title, page);
-      const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
-      this.expect(`${title}: as wide as the screen`, overflow <= 0, `${overflow} points too wide`);
-      if (screenshots !== null) {
-        mkdirSync(screenshots, { recursive: true });
-        await page.screenshot({ path: join(screenshots, `${title.replaceAll(/\W+/g, "-")}.png`) });
-      }
-      await page.context().close();
-    }
-  }
-
-  /** @param {string} title @param {Page} page */
-  async accessible(title, page) {
-    await page.evaluate(axe);
-    const found = /** @type {{ id: string, impact: string, nodes: { html: string }[] }[]} */ (
-      await page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
-    );
-    const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
-    const detail = serious
-      .map(({ id, nodes }) => `${id} (${nodes.length}: ${nodes[0]?.html.slice(0, 120)})`)
-      .join("; ");
-    this.expect(`${title}: axe`, serious.length === 0, detail);
-  }
-
-  tell() {
-    process.stdout.write(`\n${this.passed} passed, ${this.problems.length} failed\n`);
-    for (const problem of this.problems) process.stdout.write(`  ${problem}\n`);
-    return this.problems.length === 0 ? 0 : 1;
   }
 }
 
@@ -191,10 +108,25 @@ async function everyPage(checks, { book, two, train, sampled }) {
   await checks.page("tasks", book, "#/0/tasks", { see: "Tasks, the least solved first" });
   await checks.page("episode", book, "#/0/episode/36", { see: "turn 0" });
   await checks.page("tokens", sampled, "#/0/episode/3?t=1", { see: "Mask in order" });
+  await checks.page("fault", book, "#/0?kind=fault&reason=agent", { see: "with fault agent" });
   await checks.page("group", book, "#/0/group/bookshop%3Atrain%3A1", { see: "episodes of one task" });
   await checks.page("compare", two, "", { see: "worse against book" });
   await checks.page("training", train, "", { see: "Logprobs of sampling and training agree" });
   await checks.page("nothing there", book, "#/0/episode/9999", { see: "Cannot find episode" });
+}
+
+/**
+ * A group of which some episodes pass: the small model passes some tasks always and some never.
+ *
+ * @param {string} url @returns {Promise<string>}
+ */
+async function mixedGroup(url) {
+  const { tasks } = /** @type {{ tasks: { groupId: string, passed: number, graded: number }[] }} */ (
+    await (await fetch(`${url}api/tasks?run=0&count=100`)).json()
+  );
+  const found = tasks.find(({ passed, graded }) => passed > 0 && passed < graded);
+  if (found === undefined) throw new Error("No group of the run has both passing and failing episodes.");
+  return found.groupId;
 }
 
 /**

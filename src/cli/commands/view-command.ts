@@ -15,7 +15,10 @@ export function viewCommand(runCommand: RunCommand): Command {
         "conversation and as tokens with mask, logprob and weight version, the episodes of a group side by side, a training's curves. Two runs " +
         "can be compared, and a run in progress is followed. No data leaves the machine.",
     )
-    .argument("<source...>", "run folders, folders of train, or result files of other tools");
+    .argument(
+      "[source...]",
+      "run folders, folders of train, result files of other tools; or one folder, to list the runs below it",
+    );
   addSettings(command, viewSettings);
   return command
     .option("--logprobs <file>", "show a trainer's logprobs over the sampled ones: JSON lines, one per row")
@@ -29,6 +32,9 @@ export function viewCommand(runCommand: RunCommand): Command {
 
 const examples = `
 Examples:
+  # Every run below the current folder, newest first.
+  $ npx trainable-agents view
+
   $ npx trainable-agents view runs/20260101-120000-bookshop
 
   # Two runs of the same tasks, compared.
@@ -47,7 +53,8 @@ type ViewFlags = Omit<ViewOptions, "sources"> & {
   readonly json?: true;
 };
 
-async function run(sources: readonly string[], flags: ViewFlags, context: CliContext): Promise<number> {
+async function run(named: readonly string[], flags: ViewFlags, context: CliContext): Promise<number> {
+  const sources = named.length === 0 ? ["."] : named;
   const { cwd, env: variables, stdout, stderr, drain, cancel } = context;
   const { export: file, episode, where, json, ...options } = flags;
   const { logprobs } = options;

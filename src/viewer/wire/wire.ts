@@ -2,7 +2,7 @@
 // its line of episodes.jsonl, so that the page reads what the run wrote; see `decode.ts`.
 
 import type { Episode, Outcome } from "../../core/index.ts";
-import type { Comparison, ComparisonRow } from "../../statistics/index.ts";
+import type { Comparison, ComparisonRow, PassRate } from "../../statistics/index.ts";
 
 /** A JSON value as `JSON.parse` makes it. */
 export type PlainJson = null | boolean | number | string | readonly PlainJson[] | PlainObject;
@@ -30,6 +30,10 @@ export type Row = {
   readonly id: string;
   readonly groupId: string;
   readonly taskId: string;
+  /** Place of the task in its split; `null` if not recorded. */
+  readonly taskIndex: number | null;
+  /** Environment and split, as `eval` titles them; `null` if not recorded. */
+  readonly domain: string | null;
   /** `null` if not recorded. */
   readonly contentHash: string | null;
   readonly sampleIndex: number;
@@ -54,13 +58,54 @@ export type Row = {
   readonly phrases: readonly string[];
   /** Sum of the measured durations; `null` if none was measured. */
   readonly durationMs: number | null;
+  /** Whose fault an unsuccessful episode is; `null` for a success, and until it is attributed. */
+  readonly fault: RowFault | null;
+  /** Facts that only the whole episode has; `null` until it is read. */
+  readonly extract: EpisodeExtract | null;
+};
+
+export type RowFault = {
+  readonly fault: "agent" | "user" | "environment" | "infrastructure";
+  /** Name of the rule that applied. */
+  readonly rule: string;
+  readonly evidence: string;
+};
+
+/** Parts of an episode that its index does not have, cut to a line. */
+export type EpisodeExtract = {
+  /** First utterance of the user; empty if there is none. */
+  readonly firstUserText: string;
+  /** The last that the agent said, or its last call if it said nothing. */
+  readonly lastAgentText: string;
+  /** Sum of agent, user and judge in US dollars; `null` if it is not known. */
+  readonly cost: number | null;
+};
+
+/** Rates of one environment and split, or of all. */
+export type Domain = {
+  readonly title: string;
+  readonly tasks: number;
+  readonly episodes: number;
+  readonly graded: number;
+  readonly meanReward: number | null;
+  readonly passRates: readonly PassRate[];
 };
 
 export type RunKind = "run" | "training" | "file" | "service";
 
+export type CallFacts = {
+  /** Name of the engine; `null` for a model behind an API. */
+  readonly engine: string | null;
+  /** Recorded address; not one of HTTP if the policy was sampled in the process of the run. */
+  readonly address: string;
+  /** Sampling parameters by their names in requests. */
+  readonly sampling: PlainObject;
+};
+
 /** Facts about a run without its episodes. */
 export type RunFacts = {
-  readonly index: number;
+  /** Name of the run in addresses: its place among the runs that were named, or its path below the folder that is listed. */
+  readonly key: string;
   readonly name: string;
   readonly location: string;
   readonly kind: RunKind;
@@ -75,24 +120,69 @@ export type RunFacts = {
   readonly historyPolicy: string | null;
   /** Number of episodes that the run plans; `null` if not known. */
   readonly planned: number | null;
+  /** Server and sampling parameters of the policy; `null` where no server is recorded. */
+  readonly calls: CallFacts | null;
   readonly hasEpisodes: boolean;
   readonly hasTraining: boolean;
   /** Facts that the format of another tool's file does not record, as sentences. */
   readonly missing: readonly string[];
 };
 
+/** A run, a training or a log of another tool in the list of a folder. */
+export type HomeEntry = {
+  /** Path below the folder, with "/"; names the run in addresses. */
+  readonly key: string;
+  readonly kind: Exclude<RunKind, "service">;
+  readonly name: string;
+  readonly environment: string | null;
+  /** Model or agent, and its engine; `null` if not recorded. */
+  readonly policy: string | null;
+  /** Status like that of {@link RunFacts}; "unreadable" if it cannot be read, see `fault`. */
+  readonly status: string;
+  readonly isLive: boolean;
+  /** Start of the run, or the time at which its file was written, in milliseconds of Unix time. */
+  readonly startedMs: number;
+  /** `null` where it is not known, or not read yet. */
+  readonly episodes: number | null;
+  /** Number of episodes that the run plans; `null` if not known. */
+  readonly planned: number | null;
+  /** Mean over tasks; of a training, the last one on held-out tasks. `null` if nothing was graded. */
+  readonly passRate: number | null;
+  readonly interval: Interval | null;
+  /** Sum of agent, user and judge in US dollars; `null` if one of them is not known. */
+  readonly cost: number | null;
+  /** Pass rates of a training at up to 40 steps; empty for a run. */
+  readonly curve: readonly (number | null)[];
+  /** Why it cannot be shown, or what of it was not read; `null` for a readable one. */
+  readonly fault: string | null;
+};
+
+export type HomePage = {
+  /** Path of the folder. */
+  readonly folder: string;
+  /** Identifier that differs after every change. */
+  readonly version: string;
+  readonly entries: readonly HomeEntry[];
+  readonly matched: number;
+  readonly total: number;
+  /** True while rates of some entries are not read yet. */
+  readonly isReading: boolean;
+  /** Sentences that say what was left out of the list. */
+  readonly notes: readonly string[];
+};
+
 export type Interval = { readonly low: number; readonly high: number };
 
 /** A reason that unsuccessful episodes share, and their number. */
 export type Reason = {
-  readonly kind: "grade" | "format error" | "failure" | "stop reason";
+  readonly kind: "grade" | "format error" | "error" | "stop reason" | "fault";
   readonly label: string;
   readonly count: number;
 };
 
-/** Course of a run in the order in which episodes ended: means of up to 60 equal parts. */
+/** Course of a run: means of up to 60 equal parts. */
 export type Course = {
-  /** Number of the last episode of each part. */
+  /** Place of the last episode of each part, in the order of the course. */
   readonly episodes: readonly number[];
   readonly reward: readonly (number | null)[];
   readonly turns: readonly (number | null)[];
@@ -121,7 +211,15 @@ export type Summary = {
   readonly masks: MaskCheck;
   /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerCheck | null;
-  readonly course: Course;
+  /** `plan`: task by task, as the run plans them; `ended`: in the order in which episodes ended. */
+  readonly courses: { readonly plan: Course; readonly ended: Course };
+  /** Graded episodes that did not pass; `errored` have no reward because of a fault. */
+  readonly unsuccessful: number;
+  readonly errored: number;
+  /** One for each environment and split, and all of them, if there are several; else that one. */
+  readonly domains: readonly Domain[];
+  /** Unsuccessful and errored episodes by whose fault they are; `null` where nothing is attributed. */
+  readonly faults: { readonly counts: Readonly<Record<RowFault["fault"], number>>; readonly isDone: boolean } | null;
 };
 
 /**
@@ -230,8 +328,8 @@ export type SearchEnd = { readonly episodes: number; readonly hits: number; read
 
 /** Runs compared task by task. */
 export type ComparePage = Omit<Comparison, "rows"> & {
-  /** Index of each compared run among the runs that are shown. */
-  readonly indexes: readonly number[];
+  /** Key of each compared run, as in {@link RunFacts}. */
+  readonly keys: readonly string[];
   /** The sentence of each pair. */
   readonly sentences: readonly string[];
   /** The first rows: lost tasks, gained tasks, then the largest differences. */
