@@ -15,12 +15,13 @@ import { readImports } from "./directions/read-imports.mjs";
  * Budgets of the rollout: files of dist/ that are loaded, and their lines of code; files in which a
  * function runs, and lines that run in functions.
  */
-const rolloutBudgets = { modules: 241, lines: 24_100, entered: 190, executed: 9_000 };
+const rolloutBudgets = { modules: 240, lines: 24_100, entered: 190, executed: 9_000 };
 
 /** Maximum number of files that an entry loads when it is imported. */
 const closureBudgets = {
   "index.ts": 87,
-  "api/view.ts": 133,
+  // It has the list of runs below a folder, too: nine files.
+  "api/view.ts": 142,
   "tokenizers/index.ts": 51,
   "rollout/episode/run-episode.ts": 47,
 };

@@ -3,7 +3,7 @@
 // lines and answers of a simulated user. loadEnvironmentSource(): loads the environment that
 // `--env` names.
 
-import { findViolation, schemaWarnings } from "../agents/index.ts";
+import { findViolation, schemaWarnings } from "../agents/on-demand.ts";
 import { type EnvironmentSource, messageOf, type Task, useEnvironment } from "../core/index.ts";
 import { formatsWithout } from "../parsers/index.ts";
 import { checkedOpening } from "../rollout/index.ts";

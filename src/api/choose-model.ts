@@ -3,7 +3,7 @@
 
 import { dirname, join } from "node:path";
 
-import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
+import { defaultToolInstruction, toolInstructionEdit } from "../agents/on-demand.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { resolve } from "node:path";
 
-import { agentFactory, parseDisplays } from "../agents/index.ts";
+import { loadStrategy, parseDisplays } from "../agents/on-demand.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import type { ModelUserOptions } from "../users/index.ts";
 import { optionsOf, refuseForeignOptions } from "../parts/part.ts";
@@ -31,13 +31,13 @@ export async function chooseStrategy(
   requireUsed("--instruction", instruction === null || isText, strategy);
   requireUsed("--displays", displays === null || strategy === "few-shot", strategy);
   if (strategy === "few-shot") {
-    return agentFactory({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
+    return loadStrategy({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
   }
-  if (instruction === null) return agentFactory({ strategy, calls });
+  if (instruction === null) return loadStrategy({ strategy, calls });
   // The text follows directly after the tools, so it needs a leading line break, which files seldom
   // have.
   const text = await readNamedFile(instruction, cwd, "correct --instruction.");
-  return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
+  return loadStrategy({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
 }
 
 /** `null` if the strategy is a value. */

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { relative, resolve, dirname } from "node:path";
 import { pathToFileURL, fileURLToPath } from "node:url";
 
-import { unusableSchemas } from "../agents/index.ts";
+import { unusableSchemas } from "../agents/on-demand.ts";
 import {
   ConfigurationError,
   type EnvironmentSource,

@@ -1,7 +1,7 @@
 // The loop of the preset "slime-tau" as a runner of episodes: it posts to the server itself, as
 // upstream does.
 
-import { toolInstructionEdit } from "../agents/index.ts";
+import { toolInstructionEdit } from "../agents/on-demand.ts";
 import {
   attribute,
   AttributedError,

@@ -10,7 +10,7 @@ import {
   type Task,
   type Tool,
 } from "../core/index.ts";
-import { schemaWarnings } from "../agents/index.ts";
+import { schemaWarnings } from "../agents/on-demand.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { unwritableNames } from "../renderers/on-demand.ts";
 import type { ChosenModel } from "./choose-model.ts";

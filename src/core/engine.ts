@@ -109,10 +109,7 @@ export type SampleResult = {
    * requested. @default null
    */
   readonly routedExpertBytes?: Uint8Array | null;
-  /**
-   * Probability that the unrestricted policy gave to all allowed ids together, one per sampled
-   * token. `null` if the engine does not report it. @default null
-   */
+  /** Unrestricted probability of all allowed ids, one per sampled token; `null` if it is not reported. @default null */
   readonly allowedMass?: Float32Array | null;
 };
 

@@ -49,10 +49,7 @@ export type Turn = {
   readonly index: number;
   /** The turn whose observation and action this prompt extends; `null` when it extends none (the first turn, or a rewritten history). */
   readonly parent: number | null;
-  /**
-   * Tokens that this turn added after the parent's whole sequence; the whole prompt is derived,
-   * never stored twice.
-   */
+  /** Tokens that this turn added after the parent's whole sequence; the whole prompt is derived. */
   readonly observationTokens: Uint32Array;
   /** Control tokens that users and tools spelled out in the observation, where they are plain text. */
   readonly spelledTokens: number;
@@ -70,12 +67,7 @@ export type Turn = {
    * extended, and for the first turn.
    */
   readonly rewriteReason: string | null;
-  /**
-   * Ids of the engine calls that sampled these tokens, in order, as a router groups them: without
-   * the tag by which a later process tells its calls from those of an earlier one, so that an
-   * episode that was resumed has the ids of one that was not. Present if a call sampled tokens.
-   * @default none
-   */
+  /** Ids of the engine calls that sampled these tokens, in order, without the tag of a resumed process. @default none */
   readonly requestIds?: readonly string[];
   /** Present if the run requests experts. @default null */
   readonly routedExperts?: RoutedExperts | null;
@@ -89,10 +81,7 @@ export type Turn = {
  */
 const leastLikelyLogprob = -100;
 
-/**
- * Number of sampled tokens of a turn with a logprob below -100: the policy all but excluded them,
- * and training on them is noise.
- */
+/** Number of sampled tokens with a logprob below -100: the policy all but excluded them, so training on them is noise. */
 export function countUnlikely({ logprobs }: Pick<Turn, "logprobs">): number {
   let count = 0;
   for (const logprob of logprobs ?? []) if (logprob < leastLikelyLogprob) count++;
@@ -145,10 +134,7 @@ export type Sample = {
 export type DroppedTokens = {
   readonly turn: number;
   readonly count: number;
-  /**
-   * "restarted": the world of the episode could not be replayed, so a later process began it again.
-   * "forced", "constrained": see `trajectories/constrained-tokens.ts`; both may concern a part of a turn.
-   */
+  /** "restarted": its world could not be replayed. "forced", "constrained": parts of a turn, see `constrained-tokens.ts`. */
   readonly reason:
     | "discarded-turn"
     | "forced"

@@ -3,7 +3,7 @@
 // assigns its own ids. The episode of a client that disconnects without closing it stays open until
 // it has been idle too long.
 
-import { findViolation } from "../agents/index.ts";
+import { findViolation } from "../agents/on-demand.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
 import { ConfigurationError, faultAt } from "../core/failure.ts";
 import { hasSplit } from "../core/use-environment.ts";

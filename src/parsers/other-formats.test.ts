@@ -11,6 +11,7 @@ import {
   toolCallParser,
   toolCallParserNames,
 } from "./index.ts";
+import { callCharacters, formatOpenings } from "./other-formats.ts";
 
 const tool = (name: string, properties: object): Tool =>
   toolFromDefinition(
@@ -112,6 +113,12 @@ describe("a call that may not have been meant is a problem and no call", () => {
     expect(read(call.slice(0, -1), "qwen25", false)).toBeNull();
     expect(read(call, "qwen25", false)).not.toBeNull();
   });
+});
+
+it("every format begins its calls with a character that most sentences do not have", () => {
+  const beginnings = formatOpenings().map(({ before }) => before);
+  expect(beginnings.length).toBeGreaterThan(40);
+  expect(beginnings.filter((before) => !callCharacters.test(before))).toEqual([]);
 });
 
 describe("data is not a call", () => {

@@ -214,10 +214,17 @@ type Opening = { readonly format: string; readonly before: string; readonly afte
  * Text before and after the name in each format, without white space, which differs between models
  * and templates.
  */
-const openings: readonly Opening[] = otherFormatNames.map((format) => {
-  const [before = "", after = ""] = withoutBlanks(spelledCall(format, calledName)!).split(calledName);
-  return { format, before, after: after[0] ?? "" };
-});
+export function formatOpenings(): readonly Opening[] {
+  openings ??= otherFormatNames.map((format) => {
+    const [before = "", after = ""] = withoutBlanks(spelledCall(format, calledName)!).split(calledName);
+    return { format, before, after: after[0] ?? "" };
+  });
+  return openings;
+}
+let openings: readonly Opening[] | null = null;
+
+/** Every opening contains one of these characters, and most sentences none. */
+export const callCharacters = /[<[={(]/;
 
 /** Shorter openings, such as the bracket of `pythonic`, occur in many texts. */
 const shortestMarker = 6;
@@ -228,6 +235,7 @@ const shortestMarker = 6;
 const mostPlaces = 32;
 
 function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions): Found | null {
+  if (!callCharacters.test(whole)) return null;
   const text = withoutFence(whole);
   const bare = withoutBlanks(text);
   const called = tools.find(({ name }) => name !== "" && bare.startsWith(`${name}(`));
@@ -235,7 +243,7 @@ function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions)
     const calls = readForeign(`[${text}]`, tools, otherParsers);
     return { form: "a call in Python", toolName: called.name, arguments: null, calls };
   }
-  for (const { format, before, after } of openings) {
+  for (const { format, before, after } of formatOpenings()) {
     let at = bare.startsWith(before) ? 0 : before.length < shortestMarker ? -1 : bare.indexOf(before);
     for (let places = 0; at !== -1 && places < mostPlaces; places++) {
       const start = at + before.length;

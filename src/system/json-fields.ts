@@ -74,7 +74,7 @@ function endOfValue(bytes: Buffer, start: number): number {
     return end;
   }
   const second = bytes[start + 1];
-  // A list that begins with a number ends at its first bracket, or is no list of numbers.
+  // A list that begins with a number ends at its first bracket, or is not a list of numbers.
   if (first === openList && second !== undefined && (second === 0x2d || (second >= 0x30 && second <= 0x39))) {
     const end = bytes.indexOf(closeList, start);
     return end === -1 ? bytes.length + 1 : end + 1;

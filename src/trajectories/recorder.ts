@@ -24,17 +24,11 @@ export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "fi
  * not match.
  */
 export function makeTurn(
-  {
-    sampledTokens,
-    logprobs,
-    finish,
-    weightSpans,
-    requestIds = [],
-    routedExperts = null,
-    constrained = null,
-  }: ActionResult,
+  result: ActionResult,
   observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
 ): Turn {
+  const { sampledTokens, logprobs, finish, weightSpans } = result;
+  const { requestIds = [], routedExperts = null, constrained = null } = result;
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
   if (logprobs !== null && logprobs.length !== sampledTokens.length) {
     throw new Error(

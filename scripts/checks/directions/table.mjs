@@ -135,7 +135,7 @@ export const modules = {
     // Users are loaded by name, one at a time.
     entries: ["on-demand.ts"],
   },
-  agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
+  agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" }, entries: ["on-demand.ts"] },
   // Rates, intervals and comparisons: pure functions of numbers.
   statistics: { imports: ["lib"], browser: true, isInternal: true },
   // Judges are models behind an API.

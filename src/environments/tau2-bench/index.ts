@@ -4,7 +4,7 @@
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain, Toolkit } from "./toolkit.ts";
-import { defaultRetrieval, readRetrieval, type Tau2Domain, tau2Domains } from "./options.ts";
+import { defaultRetrieval, type Tau2Domain, tau2Domains } from "./options.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
 import { airlineDatabase, airlineToolkit } from "./airline.ts";
 import type { DatabaseSpec } from "./database.ts";
@@ -123,6 +123,9 @@ export async function loadTau2Data(options: {
 async function bankOf(domain: string): Promise<Domain | null> {
   const [name, retrieval = defaultRetrieval] = domain.split(/-(.*)/s);
   if (name !== ("banking_knowledge" satisfies Tau2Domain)) return null;
-  const { bankingDomain } = await import("./banking/banking-domain.ts");
+  const [{ bankingDomain }, { readRetrieval }] = await Promise.all([
+    import("./banking/banking-domain.ts"),
+    import("./banking/read-retrieval.ts"),
+  ]);
   return bankingDomain(domain, readRetrieval(retrieval));
 }
