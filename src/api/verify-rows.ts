@@ -152,7 +152,11 @@ export async function verifyRows(options: VerifyRowsOptions): Promise<VerifyRows
       await verification.check(row);
     }
     if (complete) await verification.checkComplete(options.file);
-    return verification.result();
+    const result = verification.result();
+    if (result.rows === 0 && !complete) {
+      throw new ConfigurationError(`Cannot verify "${options.file}": it has no rows; name a file that has some.`);
+    }
+    return result;
   } finally {
     for (const run of runs) await run.close();
   }

@@ -4,10 +4,10 @@
 
 import type { Sample } from "../core/index.ts";
 import { changedTurn, type RecordedEpisode } from "../store/recorded-episode.ts";
-import { uncheckedSamples } from "../trajectories/index.ts";
+import { uncheckedSamples, untrainedTokens } from "../trajectories/index.ts";
 import type { RowFields } from "./read-rows.ts";
 import { episodeDigests, sampleDigests, type TurnDigest } from "./samples.ts";
-import { withAncestors } from "./verifiers.ts";
+import { untrainedTurns, withAncestors } from "./verifiers.ts";
 
 /** An episode as its run recorded it. */
 export type ExpectedEpisode = {
@@ -27,7 +27,7 @@ export function expectedOf(record: RecordedEpisode): ExpectedEpisode {
     samples: new Map(
       samples.map((sample) => [sample.branch, { sample, digests: sampleDigests(sample, record.trajectory) }]),
     ),
-    dropped: new Set(dropped.map(({ turn }) => turn)),
+    dropped: untrainedTurns(record, dropped),
     changedTurn: changedTurn(record),
   };
 }
@@ -310,17 +310,18 @@ export function treeClaim(row: RowFields): RowClaim {
       if (turns.length !== nodes.length) {
         return whole(`it has ${nodes.length} sampled nodes, and the run recorded ${turns.length} turns for it`);
       }
-      for (const [at, { index, observationTokens, sampledTokens, logprobs }] of turns.entries()) {
-        const isTrained = !dropped.has(index);
+      for (const [at, turn] of turns.entries()) {
+        const { index, observationTokens, sampledTokens, logprobs } = turn;
+        const reasons = untrainedTokens(turn);
+        const masks = Array.from(
+          sampledTokens,
+          (_, token) => !dropped.has(index) && (reasons?.[token] ?? null) === null,
+        );
         const { token_ids, mask, logprobs: found } = nodes[at]!;
         const lists: readonly (readonly [name: string, found: unknown, expected: readonly unknown[]])[] = [
           ["id", token_ids, [...observationTokens, ...sampledTokens]],
-          [
-            "mask",
-            mask,
-            [...Array.from(observationTokens, () => false), ...Array.from(sampledTokens, () => isTrained)],
-          ],
-          ["logprob", float32(found), isTrained && logprobs !== null ? [...logprobs] : []],
+          ["mask", mask, [...Array.from(observationTokens, () => false), ...masks]],
+          ["logprob", float32(found), [...(logprobs ?? []).filter((_, token) => masks[token])]],
         ];
         for (const [name, one, another] of lists) {
           const place = firstDifference(one, another);

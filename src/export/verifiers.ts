@@ -108,7 +108,10 @@ function scoresOf(turns: readonly number[], rewards: readonly (number | null)[])
 }
 
 /** Turns of which no token is in the loss. */
-function untrainedTurns({ trajectory }: Episode, dropped: readonly DroppedTokens[]): ReadonlySet<number> {
+export function untrainedTurns(
+  { trajectory }: Pick<Episode, "trajectory">,
+  dropped: readonly DroppedTokens[],
+): ReadonlySet<number> {
   const counts = new Map<number, number>();
   for (const { turn, count } of dropped) counts.set(turn, (counts.get(turn) ?? 0) + count);
   return new Set(

@@ -2,7 +2,14 @@
 // lossless reader of `records.ts` builds a tree of everything that they hold.
 
 import { endianness } from "node:os";
-import { ConfigurationError, type Episode, type EpisodeEvent, messageOf, type Turn } from "../core/index.ts";
+import {
+  ConfigurationError,
+  type ConstrainedTokens,
+  type Episode,
+  type EpisodeEvent,
+  messageOf,
+  type Turn,
+} from "../core/index.ts";
 import { type FieldPlace, splitFields } from "../system/json-fields.ts";
 import type { SampledEpisode } from "../trajectories/index.ts";
 import { type DigestedTurn, turnDigests } from "./turn-digests.ts";
@@ -88,12 +95,25 @@ function turnOf(value: unknown, place: number): Turn {
     throw new Error(`turn ${place} has ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens`);
   }
   const { reason } = object(turn["finish"]);
+  const constrained = turn["constrained"] ?? null;
   return {
     ...digested,
+    ...(constrained === null ? {} : { constrained: constrainedOf(object(constrained)) }),
     finish: { reason: string(reason) as Turn["finish"]["reason"], matched: null, raw: null },
     spelledTokens: 0,
     deviation: null,
     rewriteReason: null,
+  };
+}
+
+function constrainedOf({ ranges, allowedMass, loss }: Fields): ConstrainedTokens {
+  return {
+    ranges: list(ranges).map((range) => {
+      const { start, end } = object(range);
+      return { start: number(start), end: number(end) };
+    }),
+    allowedMass: allowedMass === null ? null : floats(allowedMass),
+    loss: string(loss) as ConstrainedTokens["loss"],
   };
 }
 
