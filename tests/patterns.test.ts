@@ -25,6 +25,7 @@ const mostMs = 250;
  */
 const ownTexts: Readonly<Record<string, string>> = {
   "src/environments/tau2-bench/checkout/": "sources of a checkout",
+  "src/environments/tau2-bench/banking/tool-docs.ts": "docstrings of a checkout",
   "src/environments/bookshop/expert/records.ts": "what our own world answers the scripted expert",
   "src/environments/tau2-bench/telecom-expert.ts": "what our own world answers the scripted expert",
   "src/learner/pretraining/": "texts that we generate",

@@ -148,7 +148,7 @@ test("behind a router every worker is compared, and what the router would leave 
   const engine = engineAt("SGLang", router);
   const wanted = { tokenizer: createReadableTokenizer(), folder: null, sampling: ["top_p", "logit_bias"], signal };
   expect(await refusalOf(checkServerModel(engine, { ...wanted, maxContextTokens: null }))).toContain(
-    "it leaves logit_bias out in silence",
+    "it silently drops logit_bias",
   );
   const message = await refusalOf(checkServerModel(engine, { ...wanted, sampling: ["top_p"], maxContextTokens: 2000 }));
   expect(message).toContain(`the server at ${worker} has a context of 1000 tokens`);

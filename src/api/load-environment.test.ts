@@ -81,7 +81,7 @@ describe("defineEnvironment() refuses what is not a definition, with its place:"
     [
       "an unknown type",
       () => withTool({ parameters: { type: "object", properties: { a: { type: "sting" } } } }),
-      'properties.a.type is "sting", one of',
+      'properties.a.type is "sting", expected one of',
     ],
     [
       "a property that is none",

@@ -122,7 +122,7 @@ describe.each(signals)("%s", { timeout: 90_000 }, (signal) => {
       ] as const) {
         const refused = await send(`${url}${refusedPath}`, body, own);
         expect(refused).toMatchObject({ status: 503, retryAfter: "5", connection: "close" });
-        expect(refused.body).toContain("about to end");
+        expect(refused.body).toContain("shutting down");
       }
       for (const probe of ["/health", "/healthz", "/ready", "/readyz"]) {
         const answer = await send(`${url}${probe}`);

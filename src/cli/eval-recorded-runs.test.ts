@@ -108,7 +108,7 @@ describe.skipIf(data === null)(
       expect(stdout).toContain("failures by    infrastructure 1");
       expect(stdout).toMatch(/\n +2 +0\.500 /);
       expect(stdout).toContain("3 of 4 runs");
-      expect(await score(few)).toContain("as upstream does  k=1 0.750, k=2 0.500");
+      expect(await score(few)).toContain("as in upstream  k=1 0.750, k=2 0.500");
     });
 
     it("attributes failures to the user with the published precision and recall", async () => {

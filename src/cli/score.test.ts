@@ -21,7 +21,7 @@ describe("score", () => {
     expect(again.stdout).toContain("0 episodes scored (1 were scored before)");
     for (const [more, reason] of [
       [[], "a teacher with topTokens 2"],
-      [["--top-tokens", "257"], "a whole number from 0 to 256 is needed"],
+      [["--top-tokens", "257"], "expected a whole number from 0 to 256"],
       [["--run", "none"], "there is no such folder"],
       [["--gguf", "a.gguf"], "Cannot use --gguf with engine"],
     ] as const) {

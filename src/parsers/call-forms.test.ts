@@ -87,7 +87,9 @@ describe("callForm()", () => {
         tools: [order, nothing, optionalOnly],
       });
       expect([calls.map(({ name }) => name), problems]).toEqual([[called.name], []]);
-      return toPlain(parseJson(calls[0]!.parameters));
+      // vLLM's library for cohere_command3 gives no text for a call without arguments.
+      const text = format === "cohere_command3" && called === nothing ? "{}" : calls[0]!.parameters;
+      return toPlain(parseJson(text));
     };
     const first = read(order, false);
     expect(first).toMatchObject({ city: expect.any(String) as string, copies: 3, cover: "hard" });

@@ -30,6 +30,7 @@ const argumentSpellings: Readonly<Record<string, ArgumentSpelling>> = {
   gemma4: { unit: 'city:<|"|>Rome<|"|>', separator: ",", quote: '<|"|>', values: "json" },
   functiongemma: { ...tags, unit: "city:<escape>Rome<escape>", separator: "," },
   lfm2: { unit: 'city="Rome"', separator: ", ", quote: '"', values: "python" },
+  olmo3: { unit: 'city="Rome"', separator: ", ", quote: '"', values: "python" },
   pythonic: { unit: 'city="Rome"', separator: ", ", quote: '"', values: "python" },
   // Its values end at the first "<".
   step3: { ...tags, unit: '<steptml:parameter name="city">Rome</steptml:parameter>', text: "[^<]*" },

@@ -30,7 +30,7 @@ describe("readBpe()", () => {
     ["a merge of one part", { model: { merges: [...merges, "ab"] } }, /model.merges\[384\] is "ab"/],
     ["a merge of three parts", { model: { merges: [["a", "b", "c"]] } }, /model.merges\[0\] is an array/],
     ["a merge of unknown tokens", { model: { merges: ["zq qz"] } }, /joins "zq" and "qz", which needs a token/],
-    ["added tokens that are not a list", { added_tokens: "x" }, /added_tokens is "x", expected an array/],
+    ["added tokens that are not a list", { added_tokens: "x" }, /added_tokens is "x", an array expected/],
     ["an added token without content", { added_tokens: [{ id: 1 }] }, /added_tokens\[0\].content is missing/],
     [
       "a flag that is a number",

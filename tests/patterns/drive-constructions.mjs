@@ -81,6 +81,10 @@ const drives = {
     ];
     for (const part of parts) readPreTokenizer(part, json);
   },
+  "environments/tau2-bench/banking/grep.js": ({ Grep }) => {
+    const grep = new Grep(["A card.\nA loan."]);
+    for (const pattern of ["car[d-e]", "a+ ?card.*"]) grep.search(pattern, 10);
+  },
   "tokenizers/split-pattern.js": ({ literalPattern, translatePattern }) => {
     literalPattern("a.*+");
     translatePattern("(?i:'s|'t)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");

@@ -164,7 +164,7 @@ function chatSampling(sampling: PlainObject | undefined): PlainObject {
 }
 
 const isAddress = (address: string): boolean => /^https?:\/\//.test(address);
-const base = (address: string): string => address.replace(/\/+$/, "");
+const base = (address: string): string => (address.endsWith("/") ? base(address.slice(0, -1)) : address);
 
 /** A command for a POSIX shell; the data is quoted, the variable of the key is not. */
 function curl(url: string, body: PlainObject, header: string | null = null): string {

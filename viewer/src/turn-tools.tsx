@@ -25,7 +25,7 @@ function Recorded({ episode, turn, facts }: TurnToolsProps) {
   return (
     <>
       <p class="copies">
-        <Copy label="copy link" text={location.href.replace(/#.*$/, "") + turnLink(turn)} />
+        <Copy label="copy link" text={location.href.split("#", 1).join("") + turnLink(turn)} />
         {curl === null ? (
           <span class="quiet">no curl: no server's address is recorded</span>
         ) : (
@@ -43,7 +43,7 @@ function Recorded({ episode, turn, facts }: TurnToolsProps) {
 
 /** The address of this episode's turn; a token in the address of the page stays out of what is copied. */
 function turnLink(turn: number): string {
-  const path = location.hash.replace(/\?.*$/, "");
+  const path = location.hash.split("?", 1).join("");
   return `${path}?turn=${turn}`;
 }
 

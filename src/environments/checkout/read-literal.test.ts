@@ -102,7 +102,7 @@ describe("findBinding()", () => {
 
   it.each([
     ["x = 1\nx = 2\n", 'line 2: "x" is defined a second time'],
-    ["from a import x\n", 'line 1: "x" is not an assignment'],
+    ["from a import x\n", 'line 1: "x" is no assignment'],
     ["y = 1\n", 'there is no assignment "x"'],
     ["x: int\n", 'there is no assignment "x"'],
     ["x = 1\n\nx += 1\n", "line 3: a statement could change"],

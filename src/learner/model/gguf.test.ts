@@ -108,7 +108,7 @@ describe("exportGguf()", () => {
     [{ model: { type: "Unigram" } }, 'its model is "Unigram", expected "BPE"'],
     [
       { ...tokenizerJson, added_tokens: [{ id: 40, content: "x", special: true }] },
-      "token 40 is beyond the 40 of the model",
+      "token 40 is beyond the 40 tokens of the model",
     ],
   ])("refuses %j", async (json, problem) => {
     await writeModel(json);

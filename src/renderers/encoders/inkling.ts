@@ -135,9 +135,7 @@ function effortText(given: JsonValue): string {
   if (typeof value !== "number" && typeof value !== "bigint") return "";
   const effort = Number(value);
   if (!(effort >= 0 && effort <= maxEffort)) refuse("ValueError", "reasoning_effort is not from 0.0 to 0.99");
-  const rounded = roundFloat(effort, 2)
-    .toFixed(2)
-    .replace(/\.?0+$/, "");
+  const rounded = String(Number(roundFloat(effort, 2).toFixed(2)));
   const text = rounded === "0" ? "0.0" : rounded;
   return `<|message_system|>${textBlock}Thinking effort level: ${text}${messageEnd}`;
 }

@@ -60,7 +60,7 @@ const submitLimitIncrease = defineDiscoverableTool("write", {
       "Executed: submit_credit_limit_increase_request_7392",
       `  - Request ID: ${id}`,
       `  - Account: ${account[0]}`,
-      `  - Requested Increase: $${String(dollars).replace(/\B(?=(?:\d{3})+$)/g, ",")}`,
+      `  - Requested Increase: $${BigInt(dollars).toLocaleString("en-US")}`,
       "  - Status: PENDING",
     ].join("\n");
   },
