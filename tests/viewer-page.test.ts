@@ -148,10 +148,20 @@ it("hides what looks like a key, and nothing else", () => {
     `https://user:${key}@host/`,
     `{"api_key": "${key}"}`,
     JSON.stringify({ text: `{"password":"${key}"}` }),
+    // Escapes before a key, and inside of a password.
+    ...["\n", "\t", "\u001b"].flatMap((before) =>
+      [`sk-${key}`, "AKIAABCDEFGHIJKLMNOP", `eyJ${key}.${key}.${key}`, `Bearer ${key}`].map((one) =>
+        JSON.stringify({ text: before + one }),
+      ),
+    ),
+    JSON.stringify({ password: `a"b\\${key}` }),
+    JSON.stringify({ text: JSON.stringify({ password: `a"b\\${key}\\`, next: "c" }) }),
+    JSON.stringify({ "x-api-key": key, DB_PASSWORD: key }),
   ]) {
     const shown = hideSecrets(`before ${secret} after`);
     expect(shown).toMatch(/^before .*\[hidden\].* after$/);
     expect(shown).not.toContain(key);
     expect(shown).not.toContain("AKIAABCD");
+    if (secret.startsWith("{")) expect(() => JSON.parse(shown.slice(7, -6)) as unknown).not.toThrow();
   }
 });

@@ -176,16 +176,24 @@ function curl(url: string, body: PlainObject, header: string | null = null): str
 
 const hidden = "[hidden]";
 
-/** Text without what looks like a key: records have none of the run's own, but tools may have said others. */
+/** Where a key may begin: `\b`, and after an escape of JSON, whose letter is no part of the text. */
+const edge = String.raw`(?:\b|(?<=\\(?:[bfnrt]|u[0-9a-f]{4})))`;
+const keys = [
+  "(?:sk|pk|rk|ghp|gho|github_pat|glpat|hf|xox[abp])[-_][A-Za-z0-9_-]{16,}",
+  "AKIA[A-Z0-9]{16}\\b",
+  "eyJ[\\w-]{10,400}\\.[\\w-]{10,4000}\\.[\\w-]{5,}",
+].map((key) => new RegExp(edge + key, "g"));
+const scheme = new RegExp(`${edge}(Bearer|Basic) [A-Za-z0-9+/=._~-]{12,}`, "gi");
+
+/** Text of JSON without what looks like a key: records have none of the run's own, but tools may have said others. */
 export function hideSecrets(text: string): string {
-  return text
-    .replaceAll(/\b(?:sk|pk|rk|ghp|gho|github_pat|glpat|hf|xox[abp])[-_][A-Za-z0-9_-]{16,}/g, hidden)
-    .replaceAll(/\bAKIA[A-Z0-9]{16}\b/g, hidden)
-    .replaceAll(/\beyJ[\w-]{10,4000}\.[\w-]{10,4000}\.[\w-]{5,}/g, hidden)
-    .replaceAll(/\b(Bearer|Basic) [A-Za-z0-9+/=._~-]{12,}/gi, `$1 ${hidden}`)
+  return keys
+    .reduce((shown, key) => shown.replaceAll(key, hidden), text)
+    .replaceAll(scheme, `$1 ${hidden}`)
     .replaceAll(/(:\/\/)[^\s/@:"']{1,100}:[^\s/@"']{1,200}@/g, `$1${hidden}@`)
     .replaceAll(
-      /(\\?"(?:api[_-]?key|authorization|password|secret|access[_-]?token|client[_-]?secret)\\?"\s?:\s?\\?")[^"\\]{4,}/gi,
-      `$1${hidden}`,
+      // The second form is JSON inside of a string.
+      /("[\w-]{0,40}?(?:api[_-]?key|authorization|password|secret|access[_-]?token)"\s?:\s?")(?:[^"\\]|\\[^]){4,}|(\\"[\w-]{0,40}?(?:api[_-]?key|authorization|password|secret|access[_-]?token)\\"\s?:\s?\\")(?:[^"\\]|\\\\(?:\\[^]|[^"\\])){4,}/gi,
+      (_, outer?: string, inner?: string) => `${outer ?? inner ?? ""}${hidden}`,
     );
 }
