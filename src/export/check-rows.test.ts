@@ -116,10 +116,10 @@ describe("rows with more than their samples", () => {
   type Node = { sampled: boolean; token_ids: number[]; mask: boolean[]; logprobs: number[] };
   type Tree = { traces: { nodes: Node[] }[] };
 
-  async function faultsAfter<Row>(name: (typeof formats)[number], change: (row: Row) => void): Promise<RowFault[]> {
+  async function faultsAfter(name: (typeof formats)[number], change: (row: never) => void): Promise<RowFault[]> {
     const group = randomGroup(seed);
-    const row = JSON.parse(linesOf(group, name)[0]!) as Row;
-    change(row);
+    const row = JSON.parse(linesOf(group, name)[0]!) as object;
+    change(row as never);
     return faultsOf([JSON.stringify(row)], recordsOf(group));
   }
 
