@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import struct
 import unittest
 from types import SimpleNamespace
@@ -80,6 +81,40 @@ class Ledger(unittest.TestCase):
         (row, *_) = rows("slime")
         row["tokens"][-1] = -1
         self.refused(row, "no token id")
+
+    def test_malformed_rows_are_refused(self) -> None:
+        (row, *_) = rows("slime")
+        for change in (
+            {"rollout_log_probs": [None] * row["response_length"]},
+            {"rollout_log_probs": ["x"] * row["response_length"]},
+            {"loss_mask": None},
+            {"tokens": 5},
+            {"tokens": [None] * len(row["tokens"])},
+            {"tokens": [one + 0.5 for one in row["tokens"]]},
+            {"metadata": "x"},
+            {"metadata": {"turn_digests": 5}},
+            {"metadata": {"turn_digests": ["x"]}},
+            {"metadata": {"turn_digests": [{"turn": 0}]}},
+            {"metadata": {"turn_digests": [{"turn": 0, "start": "a", "end": None}]}},
+        ):
+            with self.subTest(change=change):
+                self.refused({**row, **change}, "discard the row|no turn_digests")
+        del row["rollout_log_probs"]
+        self.refused(row, "discard the row")
+
+    def test_the_sign_of_zero_is_not_covered(self) -> None:
+        def digest(zero: float) -> str:
+            head = b'[null,"e",0,null,[],[[1,null,null]],[1,1,1]]\n'
+            return hashlib.sha256(head + struct.pack("<IIf", 7, 8, zero)).hexdigest()
+
+        entry = {"turn": 0, "start": 1, "end": 2, "previous": None, "request_ids": [], "weights": [[1, None, None]]}
+        row = {"tokens": [7, 8], "loss_mask": [1], "rollout_log_probs": [0.0]}
+        for zero in (0.0, -0.0):
+            row["rollout_log_probs"] = [zero]
+            row["metadata"] = {"episode_id": "e", "branch": 0, "turn_digests": [{**entry, "digest": digest(0.0)}]}
+            check_row(row)
+        row["metadata"]["turn_digests"][0]["digest"] = digest(-1.0)
+        self.refused(row, "are not those that were sampled")
 
     def test_samples_of_slime(self) -> None:
         (row, *_) = rows("slime")

@@ -31,7 +31,14 @@ def check_rows(rows: Iterable[Mapping[str, Any]]) -> int:
 
 def check_row(row: Mapping[str, Any]) -> None:
     """Raises `RowChanged`, with episode, turn and token, for a row of slime, verl, tinker or TRL (as `read_rows` yields it, or as
-    the service answers) that does not hold what its digests cover, and for a row without digests."""
+    the service answers) that does not hold what its digests cover, for a row without digests, and for what is no such row."""
+    try:
+        _check_row(row)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RowChanged(f"Cannot train on a row: its fields are not those of its format ({error!r:.200}); discard the row.") from error
+
+
+def _check_row(row: Mapping[str, Any]) -> None:
     facts = row.get("extra_fields") or row.get("metadata") or {}
     # Of verl's loop, which puts the facts of the row under one name.
     facts = facts.get("trainable_agents", facts)
@@ -99,7 +106,8 @@ def _check(
         hashed = hashlib.sha256(_json(head))
         hashed.update(_ids(tokens[shown:end], facts, turn))
         if logprobs is not None:
-            hashed.update(_little("f", logprobs[start:end]))
+            # Writers of JSON may lose the sign of -0.0, so that digests are those of 0.0.
+            hashed.update(_little("f", [one + 0.0 for one in logprobs[start:end]]))
         if hashed.hexdigest() != entry["digest"]:
             raise RowChanged(
                 f"{_name(facts)}, turn {turn}, tokens {shown} to {end - 1}: they, their logprobs or their versions are not those that "
@@ -122,8 +130,11 @@ def _json(value: Any) -> bytes:
 
 def _ids(ids: Sequence[int], facts: Mapping[str, Any], turn: int) -> bytes:
     try:
-        return _little("I", [int(one) for one in ids])
-    except (OverflowError, ValueError) as error:
+        whole = [int(one) for one in ids]
+        if any(one != other for one, other in zip(whole, ids)):
+            raise ValueError("a fraction")
+        return _little("I", whole)
+    except (OverflowError, TypeError, ValueError) as error:
         raise RowChanged(f"{_name(facts)}, turn {turn}: it holds what is no token id; discard the row.") from error
 
 

@@ -1,6 +1,7 @@
 // The teacher of a run: an engine that scores, chosen by the same settings as the engine of a
 // rollout, and checked against the tokenizer of the policy whose tokens it scores.
 
+import { randomUUID } from "node:crypto";
 import { AttributedError, ConfigurationError, type Engine, type Tokenizer } from "../core/index.ts";
 import type { Scorer, ScoreRequest, ScoreResult } from "../core/scoring.ts";
 import { createSemaphore, retry } from "../lib/limits.ts";
@@ -157,13 +158,16 @@ type ScoreLimits = {
   readonly signal?: AbortSignal | undefined;
 };
 
+/** Servers refuse the id of a call in flight, and other processes score rows of the same names. */
+const processTag = randomUUID();
+
 /** Scores tokens with the retries and the deadline of an engine call; `requestId` is any unique text. */
 export function scoreTokens(
   engine: Engine & Scorer,
   request: ScoreRequest,
   { timeoutMs, signal }: ScoreLimits,
 ): Promise<ScoreResult> {
-  const key = routingKeyOf(request.requestId);
+  const key = routingKeyOf(`${request.requestId}@${processTag}`);
   const score = async (attempt: number): Promise<ScoreResult> => {
     const timeout = AbortSignal.timeout(timeoutMs);
     const ending = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);

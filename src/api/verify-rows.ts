@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
-import { type ExpectedEpisode, expectedOf, type RowClaim, type RowKind } from "../export/check-rows.ts";
+import { type ExpectedEpisode, expectedOf, type RowClaim, type RowFault, type RowKind } from "../export/check-rows.ts";
 import { readRows, type RowFields } from "../export/read-rows.ts";
 import { kindOfRow } from "../export/row-kinds.ts";
 import { EpisodeFiles, openRunFolder, runFacts, type RunFolder } from "../store/index.ts";
@@ -144,7 +144,8 @@ export async function verifyRows(options: VerifyRowsOptions): Promise<VerifyRows
       `Cannot verify "${options.file}": no run is named; give --run <folder>, the run whose rows these are.`,
     );
   }
-  const runs = await Promise.all(folders.map((folder) => new VerifiedRun(resolve(cwd, folder)).open()));
+  const distinct = new Set(folders.map((folder) => resolve(cwd, folder)));
+  const runs = await Promise.all([...distinct].map((folder) => new VerifiedRun(folder).open()));
   const verification = new Verification(runs, options.onFault ?? (() => undefined));
   try {
     for await (const row of readRows(path)) {
@@ -214,7 +215,13 @@ class Verification {
       const turn = expected.changedTurn;
       return report("record", `the run's own record of turn ${turn} is not what its digest says`, { turn });
     }
-    const fault = claim.compare(expected, run.mayMask);
+    let fault: RowFault | null;
+    try {
+      fault = claim.compare(expected, run.mayMask);
+    } catch (error) {
+      // Facts of a row are any JSON, like lists that are nested too deep to be written again.
+      return report("malformed", `it cannot be compared: ${messageOf(error)}`);
+    }
     if (fault !== null) {
       const { turn, token, message, isForeign } = fault;
       return report(isForeign ? "foreign" : "changed", message, { turn, token });

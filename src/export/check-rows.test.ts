@@ -111,6 +111,40 @@ describe("rows of random episodes", () => {
   );
 });
 
+describe("rows with more than their samples", () => {
+  const seed = seeds.find((one) => linesOf(randomGroup(one), "verifiers").length > 0)!;
+  type Node = { sampled: boolean; token_ids: number[]; mask: boolean[]; logprobs: number[] };
+  type Tree = { traces: { nodes: Node[] }[] };
+
+  async function faultsAfter(name: (typeof formats)[number], change: (row: never) => void): Promise<RowFault[]> {
+    const group = randomGroup(seed);
+    const row = JSON.parse(linesOf(group, name)[0]!) as object;
+    change(row as never);
+    return faultsOf([JSON.stringify(row)], recordsOf(group));
+  }
+
+  it("of atropos are refused", async () => {
+    type Lists = { tokens: number[][]; masks: number[][]; inference_logprobs: number[][] | null; overrides: object[] };
+    for (const name of ["tokens", "masks", "overrides"] as const) {
+      const change = (row: Lists): void => void (row[name] as unknown[]).push(row[name][0]);
+      await expect(faultsAfter("atropos", change), name).rejects.toThrow("differ in length");
+    }
+    const none = (row: Lists): void => void (row.overrides = []);
+    await expect(faultsAfter("atropos", none)).rejects.toThrow("differ in length");
+  });
+
+  it("of verifiers are refused: a second trace, and tokens of a node that was not sampled", async () => {
+    const second = ({ traces }: Tree): void => void traces.push(traces[0]!);
+    await expect(faultsAfter("verifiers", second)).rejects.toThrow("not exactly one trace");
+    const trained = ({ traces }: Tree): void => {
+      const { nodes } = traces[0]!;
+      nodes.push({ ...nodes.find(({ token_ids }) => token_ids.length > 0)!, sampled: false });
+    };
+    const faults = await faultsAfter("verifiers", trained);
+    expect(faults.map(({ message }) => message)).toEqual(["it has tokens in a node that the policy did not sample"]);
+  });
+});
+
 describe("turnDigests()", () => {
   /** The digests by the words of docs/exporting.md. */
   function documented({ id, trajectory }: Episode): string[] {
@@ -166,6 +200,18 @@ describe("turnDigests()", () => {
     }
     expect(turnDigests("another", { turns: [...turns] })[0]).not.toBe(before[0]);
   });
+
+  it("is the same for the logprobs 0 and -0, because rows may have lost the sign", () => {
+    const { episode } = randomGroup(3).episodes[0]!;
+    const [positive, negative] = [0, -0].map((zero) => {
+      const turns = episode.trajectory.turns.map((turn) => ({
+        ...turn,
+        logprobs: Float32Array.from(turn.sampledTokens, () => zero),
+      }));
+      return turnDigests(episode.id, { turns });
+    });
+    expect(negative).toEqual(positive);
+  });
 });
 
 describe("readRows()", () => {
@@ -219,7 +265,7 @@ describe("readRows()", () => {
     const read: unknown[] = [];
     for await (const row of readRows(path)) read.push([row.line, row.value("text") === texts[read.length]]);
     expect(read).toEqual(texts.map((_, at) => [2 + 2 * at, true]));
-    const none = ["[]", "1", '{"a":1', '{"a"}', "{a:1}", '{"a":1}x', '{"a":"x}', '{"a":[1}', '{"a":1,,}'];
+    const none = ["[]", "1", '{"a":1', '{"a"}', "{a:1}", '{"a":1}x', '{"a":"x}', '{"a":[1}', '{"a":1,,}', '{"a":1,}'];
     await writeFile(path, none.join("\n"));
     for await (const row of readRows(path)) expect(() => row.has("a"), none[row.line - 1]).toThrow("not a JSON object");
   });

@@ -96,9 +96,13 @@ export function listed(row: RowFields, name: string): Numbers {
   return numbers;
 }
 
+/** Faults repeat the id of an episode, and must not hold the whole of a hostile row. */
+const longestId = 4096;
+
 export function nameOf(facts: Facts): Pick<RowClaim, "episodeId" | "run"> {
   const { episode_id: episodeId, run = null } = facts;
-  if (typeof episodeId !== "string") throw new Error("it does not name its episode (episode_id)");
+  if (typeof episodeId !== "string" || episodeId.length > longestId)
+    throw new Error("it does not name its episode (episode_id)");
   return { episodeId, run: typeof run === "string" ? run : null };
 }
 
@@ -290,11 +294,14 @@ type Node = {
 /** A tree of nodes, one sampled node for each turn that is trained or precedes one. */
 export function treeClaim(row: RowFields): RowClaim {
   const traces = row.value("traces");
-  const trace = factsOf(Array.isArray(traces) ? traces[0] : null, "traces");
+  if (!Array.isArray(traces) || traces.length !== 1) throw new Error("it has not exactly one trace");
+  const trace = factsOf(traces[0], "traces");
   const facts = factsOf(trace["info"], "info");
   const digests = digestList(facts);
   if (!Array.isArray(trace["nodes"])) throw new Error("its trace has no nodes");
-  const nodes = trace["nodes"].map((node) => factsOf(node, "nodes") as Node).filter(({ sampled }) => sampled === true);
+  const all = trace["nodes"].map((node) => factsOf(node, "nodes") as Node);
+  const nodes = all.filter(({ sampled }) => sampled === true);
+  const hasOtherTokens = all.some((node) => node.sampled !== true && !hasNoTokens(node));
   return {
     ...nameOf(facts),
     branch: null,
@@ -306,6 +313,7 @@ export function treeClaim(row: RowFields): RowClaim {
       if (foreign !== null) return foreign;
       const needed = withAncestors(record.trajectory.turns, dropped);
       const turns = record.trajectory.turns.filter(({ index }) => needed.has(index));
+      if (hasOtherTokens) return whole("it has tokens in a node that the policy did not sample");
       if (mayMask && nodes.length === 0) return digestFault(digests, recorded);
       if (turns.length !== nodes.length) {
         return whole(`it has ${nodes.length} sampled nodes, and the run recorded ${turns.length} turns for it`);
@@ -334,6 +342,10 @@ export function treeClaim(row: RowFields): RowClaim {
       return digestFault(digests, recorded);
     },
   };
+}
+
+function hasNoTokens({ token_ids, mask, logprobs }: Node): boolean {
+  return [token_ids, mask, logprobs].every((list) => Array.isArray(list) && list.length === 0);
 }
 
 function float32(values: unknown): unknown {

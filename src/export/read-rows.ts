@@ -3,7 +3,7 @@
 // are nearly all of a row, are read from the bytes without a tree in between (`npm run bench --
 // verify-rows`); everything else is left to JSON.parse. Memory is bounded by the longest row.
 
-import { open } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { type FieldPlace, isSpace, splitFields } from "../system/json-fields.ts";
 
@@ -34,11 +34,13 @@ export async function* readRows(path: string): AsyncGenerator<RowFields> {
 
 async function* jsonRows(path: string): AsyncGenerator<RowFields> {
   const row = new JsonRow();
-  const file = await open(path, "r").catch((error: unknown) => {
+  const fail = (error: unknown): never => {
     throw unreadable(path, error);
-  });
+  };
+  // Checked first: a pipe without a writer would keep open() waiting.
+  if (!(await stat(path).catch(fail)).isFile()) fail(new Error("it is not a regular file"));
+  const file = await open(path, "r").catch(fail);
   try {
-    if (!(await file.stat()).isFile()) throw unreadable(path, new Error("it is not a regular file"));
     let buffer: Buffer = Buffer.allocUnsafe(2 * chunkBytes);
     let [filled, line, isEnd] = [0, 0, false];
     while (!isEnd) {

@@ -133,6 +133,8 @@ const kinds: readonly (RowKind & { readonly columns: readonly string[] })[] = [
         "overrides",
       ].map((name) => row.value(name) as readonly unknown[] | null | undefined);
       if (!Array.isArray(overrides)) throw new Error("it has no overrides");
+      if ([tokens, masks, logprobs ?? overrides].some((lists) => lists?.length !== overrides.length))
+        throw new Error("its tokens, masks, inference_logprobs and overrides differ in length");
       return overrides.map((one, at) => {
         const facts = factsOf(one, "overrides");
         const parts: readonly Part[] = [

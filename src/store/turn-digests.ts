@@ -44,7 +44,8 @@ function digestOf(episodeId: string, turn: DigestedTurn, previous: string | null
     .update(`${head}\n`)
     .update(bytesOf(observationTokens))
     .update(bytesOf(sampledTokens));
-  return (logprobs === null ? hash : hash.update(bytesOf(logprobs))).digest("hex");
+  // The sum is 0 for -0, whose sign does not survive JSON.stringify().
+  return (logprobs === null ? hash : hash.update(bytesOf(logprobs.map((value) => value + 0)))).digest("hex");
 }
 
 function bytesOf(array: Uint32Array | Float32Array): Uint8Array {

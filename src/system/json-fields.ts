@@ -38,8 +38,10 @@ export function splitFields(bytes: Buffer, places: Map<string, FieldPlace>): voi
     if (end === start || end > bytes.length) throw notAnObject();
     places.set(name, [start, end]);
     at = skipSpace(bytes, end);
-    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
-    else if (bytes[at] !== closeObject) throw notAnObject();
+    const isLast = bytes[at] !== comma;
+    if (!isLast) at = skipSpace(bytes, at + 1);
+    // No comma follows the last field.
+    if ((bytes[at] === closeObject) !== isLast) throw notAnObject();
   }
   if (skipSpace(bytes, at + 1) !== bytes.length) throw notAnObject();
 }
