@@ -124,4 +124,61 @@ describe("callForm()", () => {
     expect(callForm("pythonic", lists)).toBeNull();
     expect(callForm("qwen3_coder", lists)).not.toBeNull();
   });
+
+  it("writes an argument whose name has a pattern of a replacement as it is", () => {
+    const form = callForm("qwen3_coder", tool("find", { type: "object", properties: { "a$$b$&": {} } }));
+    expect(textOf(form!, true)).toContain("<parameter=a$$b$&>");
+  });
+
+  it("finds the types of alternatives that are references", () => {
+    const of = (format: string, target: object) =>
+      callForm(
+        format,
+        tool("find", {
+          type: "object",
+          properties: { one: { anyOf: [{ $ref: "#/$defs/One" }, { type: "null" }] } },
+          required: ["one"],
+          $defs: { One: target },
+        }),
+      );
+    expect(JSON.stringify(of("kimi_k3", { type: "integer" }))).toContain(String.raw`type=\"integer\"`);
+    expect(JSON.stringify(of("kimi_k3", { type: "null" }))).toContain(String.raw`type=\"null\"`);
+    expect(JSON.stringify(of("qwen3_coder", { type: "string", enum: ["a"] }))).not.toContain('"json"');
+    expect(JSON.stringify(of("qwen3_coder", { $ref: "#/$defs/One" }))).toContain('"json"');
+    expect(of("pythonic", { type: "object" })).toBeNull();
+  });
+
+  it("writes the words of Python in Python calls", () => {
+    const valueOf = (schema: object): unknown => {
+      const form = callForm(
+        "pythonic",
+        tool("find", { type: "object", properties: { one: schema }, required: ["one"] }),
+      );
+      return (form as Extract<TextForm, { type: "sequence" }>).parts[1];
+    };
+    const words = (...texts: string[]) => texts.map((text) => ({ type: "literal", text }));
+    expect(valueOf({ anyOf: [{ type: "string" }, { type: "null" }] })).toEqual({
+      type: "choice",
+      options: [{ type: "json", schema: '{"anyOf": [{"type": "string"}]}' }, ...words("None")],
+    });
+    expect(valueOf({ type: ["integer", "boolean", "null"], enum: [1, true, null] })).toEqual({
+      type: "choice",
+      options: [{ type: "json", schema: '{"type": ["integer"], "enum": [1]}' }, ...words("True", "False", "None")],
+    });
+    expect(valueOf({ description: "d" })).toEqual({ type: "json", schema: '{"description": "d", "type": "string"}' });
+  });
+
+  it("has no form whose size grows with the square of the tool", () => {
+    const properties = (count: number, schema: object) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`a${at}`, schema]));
+    const many = tool("find", { type: "object", properties: properties(5000, { type: "string" }) });
+    expect(callForm("pythonic", many)).toBeNull();
+    const $defs = { One: { type: "integer", description: "d".repeat(20_000) } };
+    const long = tool("find", {
+      type: "object",
+      properties: properties(1000, { anyOf: [{ $ref: "#/$defs/One" }] }),
+      $defs,
+    });
+    expect(callForm("qwen3_coder", long)).toBeNull();
+  });
 });

@@ -88,20 +88,38 @@ function argumentSpelling(spelled: string): ArgumentSpelling | null {
   return unit === "" ? null : { ...tags, unit };
 }
 
-/** One part for each argument; `null` if the format cannot write the value of one of them. */
+/** Longest schemas of the arguments of a call together, in characters: each repeats the definitions that it refers to. */
+const longestSchemas = 256 * 1024;
+
+/** Maximum number of arguments of which any may come first: the form repeats the others after each. */
+const mostFirstArguments = 64;
+
+/**
+ * One part for each argument; `null` if the format cannot write the value of one of them, or if they
+ * are too many or too long for a form.
+ */
 function argumentForms(tool: Tool, spelling: ArgumentSpelling): readonly TextForm[] | null {
   const parameters = declaredParameters(tool);
   const listed = parameters instanceof Map ? parameters.get("required") : null;
   const required = new Set<JsonValue>(Array.isArray(listed) ? listed : []);
   const all: { readonly form: TextForm; readonly isRequired: boolean }[] = [];
+  let length = 0;
   for (const [name, declared] of toolProperties(tool)) {
     const form = argumentForm(name, resolved(declared, parameters), spelling);
     if (form !== null) all.push({ form, isRequired: required.has(name) });
     else if (required.has(name)) return null;
+    length += schemaLength(form);
+    if (length > longestSchemas) return null;
   }
   const { separator } = spelling;
   if (separator === "") return all.map(({ form, isRequired }) => (isRequired ? form : { type: "optional", form }));
+  if (all.length > mostFirstArguments && !all.some(({ isRequired }) => isRequired)) return null;
   return separated(all, literal(separator));
+}
+
+function schemaLength(form: TextForm | null): number {
+  if (form?.type === "sequence") return form.parts.reduce((sum, part) => sum + schemaLength(part), 0);
+  return form?.type === "json" ? form.schema.length : 0;
 }
 
 /**
@@ -127,12 +145,7 @@ function separated(
 /** The declaration that a reference names, with the definitions that it may refer to in turn. */
 function resolved(declared: JsonValue, parameters: JsonValue | undefined): JsonObject {
   if (!(declared instanceof Map) || !(parameters instanceof Map)) return new Map();
-  const reference = declared.get("$ref");
-  const [, kind = "", name = ""] =
-    typeof reference === "string" ? (/^#\/(\$defs|definitions)\/(.+)$/.exec(reference) ?? []) : [];
-  const definitions = parameters.get(kind);
-  const found = definitions instanceof Map ? definitions.get(name) : undefined;
-  const schema = found instanceof Map ? found : declared;
+  const schema = definitionOf(declared, parameters);
   const kinds = ["$defs", "definitions"].flatMap((one) => {
     const held = parameters.get(one);
     return held === undefined ? [] : [[one, held] as const];
@@ -140,17 +153,28 @@ function resolved(declared: JsonValue, parameters: JsonValue | undefined): JsonO
   return kinds.length > 0 && dumpJson(schema).includes('"$ref"') ? new Map([...schema, ...kinds]) : schema;
 }
 
+/** The definition to which a schema refers; the schema itself if it refers to none. */
+function definitionOf(schema: JsonObject, root: JsonObject): JsonObject {
+  const reference = schema.get("$ref");
+  const [, kind = "", name = ""] =
+    typeof reference === "string" ? (/^#\/(\$defs|definitions)\/(.+)$/.exec(reference) ?? []) : [];
+  const definitions = root.get(kind);
+  const found = definitions instanceof Map ? definitions.get(name) : undefined;
+  return found instanceof Map ? found : schema;
+}
+
 function argumentForm(name: string, schema: JsonObject, spelling: ArgumentSpelling): TextForm | null {
   const { unit, quote, values } = spelling;
-  const type = valueType(schema);
+  const types = valueTypes(schema);
+  const type = mainType(types);
   const quoted = `${quote}Rome${quote}`;
   const [before = "", after = ""] = unit.split(quote === "" ? "Rome" : quoted);
-  const rename = (text: string): string => text.replaceAll("city", name);
+  const rename = (text: string): string => text.replaceAll("city", () => name);
   const [head, tail] = [rename(before), rename(after)];
   if (type !== "string") {
     const typed = head.replace('string="true"', 'string="false"').replace('type="string"', `type="${type}"`);
     const value =
-      values === "python" ? pythonValue(type, schema) : quote !== "" && isContainer(type) ? null : json(schema);
+      values === "python" ? pythonValue(types, schema) : quote !== "" && types.some(isContainer) ? null : json(schema);
     return value === null ? null : sequence([literal(typed), value, literal(tail)]);
   }
   const options = stringOptions(schema);
@@ -162,7 +186,10 @@ function argumentForm(name: string, schema: JsonObject, spelling: ArgumentSpelli
       literal(tail),
     ]);
   }
-  if (quote === '"') return sequence([literal(head), json(schema), literal(tail)]);
+  if (values === "python") {
+    const value = pythonValue(types, schema);
+    return value === null ? null : sequence([literal(head), value, literal(tail)]);
+  }
   if (spelling.text !== undefined)
     return sequence([literal(head), { type: "regex", pattern: spelling.text }, literal(tail)]);
   // White space after the closing tag is not part of what ends the value.
@@ -171,16 +198,25 @@ function argumentForm(name: string, schema: JsonObject, spelling: ArgumentSpelli
 }
 
 /** "string" unless the schema excludes one, since values without a declared type are text. */
-function valueType(schema: JsonObject): string {
-  const type = schema.get("type");
-  const listed = Array.isArray(type) ? type : type === undefined ? alternativeTypes(schema) : [type];
-  const names = listed.filter((one) => typeof one === "string");
-  return names.length === 0 || names.includes("string") ? "string" : names.find((one) => one !== "null")!;
+function mainType(types: readonly string[]): string {
+  if (types.length === 0 || types.includes("string")) return "string";
+  return types.find((one) => one !== "null") ?? "null";
 }
 
-function alternativeTypes(schema: JsonObject): readonly JsonValue[] {
-  const all = ["anyOf", "oneOf"].flatMap((keyword) => schema.get(keyword) ?? []).flat();
-  return all.map((one) => (one instanceof Map ? (one.get("type") ?? null) : null));
+/** Declared types of a value, also those of alternatives and references; empty if none is declared. */
+function valueTypes(schema: JsonObject): readonly string[] {
+  const types: string[] = [];
+  const visited = new Set<JsonValue>([schema]);
+  for (const one of visited) {
+    if (!(one instanceof Map)) continue;
+    for (const name of [one.get("type") ?? []].flat()) if (typeof name === "string") types.push(name);
+    for (const keyword of ["anyOf", "oneOf", "allOf"]) {
+      const listed = one.get(keyword);
+      if (Array.isArray(listed)) for (const alternative of listed) visited.add(alternative);
+    }
+    visited.add(definitionOf(one, schema));
+  }
+  return types;
 }
 
 function stringOptions(schema: JsonObject): readonly string[] | null {
@@ -192,9 +228,33 @@ function stringOptions(schema: JsonObject): readonly string[] | null {
 const isContainer = (type: string): boolean => type === "object" || type === "array";
 
 /** `null` for containers, inside of which the words of both languages could not be told apart. */
-function pythonValue(type: string, schema: JsonObject): TextForm | null {
-  if (isContainer(type)) return null;
-  return type === "boolean" ? { type: "choice", options: [literal("True"), literal("False")] } : json(schema);
+function pythonValue(types: readonly string[], schema: JsonObject): TextForm | null {
+  if (types.some(isContainer)) return null;
+  const words = [
+    ...(types.includes("boolean") ? ["True", "False"] : []),
+    ...(types.includes("null") ? ["None"] : []),
+  ].map(literal);
+  const hasOthers = types.length === 0 || types.some((one) => !isWord(one));
+  const isOpen = types.length === 0 && !schema.has("enum") && !schema.has("const");
+  const others = isOpen ? new Map([...schema, ["type", "string"]]) : words.length > 0 ? withoutWords(schema) : schema;
+  const options = [...(hasOthers ? [json(others)] : []), ...words];
+  return options.length === 1 ? options[0]! : { type: "choice", options };
+}
+
+/** Types whose values Python writes as other words than JSON. */
+const isWord = (type: JsonValue | undefined): boolean => type === "boolean" || type === "null";
+
+/** The schema without the alternatives, types and values that are such words. */
+function withoutWords(schema: JsonObject): JsonObject {
+  const others = ([key, value]: readonly [string, JsonValue]): [string, JsonValue] => {
+    if (!Array.isArray(value)) return [key, value];
+    if (key === "type") return [key, value.filter((one) => !isWord(one))];
+    if (key === "enum") return [key, value.filter((one) => one !== null && typeof one !== "boolean")];
+    if (key !== "anyOf" && key !== "oneOf") return [key, value];
+    const kept = value.filter((one) => !(one instanceof Map && isWord(one.get("type"))));
+    return [key, kept.map((one) => (one instanceof Map ? withoutWords(one) : one))];
+  };
+  return new Map(Array.from(schema, others));
 }
 
 const literal = (text: string): TextForm => ({ type: "literal", text });
