@@ -176,7 +176,7 @@ function curl(url: string, body: PlainObject, header: string | null = null): str
 
 const hidden = "[hidden]";
 
-/** Where a key may begin: `\b`, and after an escape of JSON, whose letter is no part of the text. */
+/** Where a key may begin: `\b`, and after an escape of JSON, whose letter is not a part of the text. */
 const edge = String.raw`(?:\b|(?<=\\(?:[bfnrt]|u[0-9a-f]{4})))`;
 const keys = [
   "(?:sk|pk|rk|ghp|gho|github_pat|glpat|hf|xox[abp])[-_][A-Za-z0-9_-]{16,}",
