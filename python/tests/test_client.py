@@ -89,7 +89,7 @@ class Repeats(unittest.IsolatedAsyncioTestCase):
 
     async def test_another_server_is_recognised(self) -> None:
         client, _ = answering(httpx.Response(200, text="<html>"))
-        with self.assertRaisesRegex(ConfigurationError, "no JSON"):
+        with self.assertRaisesRegex(ConfigurationError, "not JSON"):
             await client.info()
         with self.assertRaisesRegex(ConfigurationError, "http://"):
             Client("service:8800")

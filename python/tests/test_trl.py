@@ -34,7 +34,7 @@ class Groups(unittest.TestCase):
         for prompts in (["3", "3", "3", "5"], ["3", "3", "5"], ["3", "5", "5", "3"]):
             with self.subTest(prompts), self.assertRaisesRegex(ConfigurationError, "multiple of num_generations"):
                 whole_groups(prompts, 2)
-        with self.assertRaisesRegex(ConfigurationError, "no task index"):
+        with self.assertRaisesRegex(ConfigurationError, "not a task index"):
             whole_groups(["Hello", "Hello"], 2)
 
     def test_every_episode_has_one_row(self) -> None:
