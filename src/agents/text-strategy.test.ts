@@ -198,7 +198,7 @@ describe("what act and react read", () => {
     expect(decide(said(`<think>${reasoning}</think>${content}`, { reasoning, content })).type).toBe("call");
   });
 
-  test("a call in the model's own syntax is not an action, and nobody hears it", () => {
+  test("a call in the model's own syntax is not an action, and is not said to the user", () => {
     const foreign = '<tool_call>{"name": "get_order", "arguments": {"id": "1"}}</tool_call>';
     const toolCalls = [{ id: "call_3_0", name: "get_order", argumentsText: '{"id": "1"}' }];
     for (const text of [foreign, `Action:\n${foreign}`]) {

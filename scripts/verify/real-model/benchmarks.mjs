@@ -124,6 +124,6 @@ async function startGateway(cwd, flags) {
 function dataOf(variable, name) {
   const folder = process.env[variable] ?? join(root, "..", "shared", name);
   if (!existsSync(folder))
-    throw new CannotVerify(`Cannot verify: there is no data of ${name}; set ${variable} to its folder.`);
+    throw new CannotVerify(`Cannot verify: the data of ${name} was not found; set ${variable} to its folder.`);
   return folder;
 }
