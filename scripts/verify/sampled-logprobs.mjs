@@ -4,27 +4,14 @@
 // model's own (vLLM, unless it is started otherwise); truncated tokens are never sampled.
 
 import { Decoder, pageTokens, readCheckpoint } from "../../dist/learner/model/index.js";
+import { plainParams } from "../../dist/engines/plain-params.js";
 import { adjustLogits } from "../../dist/engines/token-sampling.js";
 import { requestOf } from "./against-embedded.mjs";
 
 /** @typedef {Partial<import("../../dist/engines/token-sampling.js").GenerationParams>} Params */
 
 const maxNewTokens = 12;
-/** @type {import("../../dist/engines/token-sampling.js").GenerationParams} */
-const plain = {
-  maxNewTokens,
-  minNewTokens: 0,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  minP: 0,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  repetitionPenalty: 1,
-  stopTokenIds: new Set(),
-  logitBias: new Map(),
-  seed: 0,
-};
+const plain = { ...plainParams, maxNewTokens };
 
 /** @type {readonly Params[]} */
 const cases = [

@@ -1,18 +1,6 @@
 // Parameters that sample from the unmodified distribution; tests override some of them.
 
+import { plainParams as nothing } from "./plain-params.ts";
 import type { GenerationParams } from "./token-sampling.ts";
 
-export const plainParams: GenerationParams = {
-  maxNewTokens: 12,
-  minNewTokens: 0,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  minP: 0,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  repetitionPenalty: 1,
-  stopTokenIds: new Set(),
-  logitBias: new Map(),
-  seed: 1,
-};
+export const plainParams: GenerationParams = { ...nothing, maxNewTokens: 12, seed: 1 };

@@ -6,6 +6,7 @@
 import { type Decoder, firstNotFinite, pageTokens } from "../../learner/model/index.ts";
 import type { ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import { createRandom } from "../../lib/random.ts";
+import { plainParams } from "../plain-params.ts";
 import {
   adjustLogits,
   chooseToken,
@@ -72,7 +73,7 @@ export class Scheduler {
   /** Like `add`, for a valid request whose tokens fit the context. */
   addScore(call: number, request: Pick<ScoreRequest, "tokens" | "from" | "topTokens">): void {
     // No token follows the last one.
-    const sequence = new Sequence(call, request.tokens.subarray(0, -1), scoringParams, new RowScores(request));
+    const sequence = new Sequence(call, request.tokens.subarray(0, -1), plainParams, new RowScores(request));
     this.#waiting.push(sequence);
   }
 
@@ -296,22 +297,6 @@ function faultOf(logits: Float32Array): string | null {
   if (wrong >= 0) return `the logit of token ${wrong} is ${logits[wrong]}`;
   return logits.every((logit) => logit === 0) ? "all logits are 0" : null;
 }
-
-/** Parameters of a sequence that samples nothing. */
-const scoringParams: GenerationParams = {
-  maxNewTokens: 0,
-  minNewTokens: 0,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  minP: 0,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  repetitionPenalty: 1,
-  stopTokenIds: new Set(),
-  logitBias: new Map(),
-  seed: 0,
-};
 
 class Sequence {
   readonly call: number;
