@@ -157,7 +157,8 @@ async function survive(world: World): Promise<void> {
   expect(seen.underWay).toBeGreaterThan(kills);
   expect(seen.torn).toBeGreaterThan(kills / 4);
   expect(seen.cut).toBe(1);
-  if (world.name !== "bookshop") expect(seen.userCalls).toBeGreaterThan(kills);
+  // Some kills are timed, so how many such lines they leave in flight is chance.
+  if (world.name !== "bookshop") expect(seen.userCalls).toBeGreaterThan(kills / 2);
 }
 
 const data = sharedFolder("tau2-bench");
