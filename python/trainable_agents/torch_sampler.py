@@ -436,5 +436,8 @@ def draw(logits: torch.Tensor, call: Call) -> tuple[int, float]:
         if given.top_k > 0:
             keeps[given.top_k :] = False
         chances = torch.zeros_like(chances).scatter(-1, places[keeps], ordered[keeps])
-    token = int(torch.multinomial(chances, 1, generator=call.generator))
+    # The inverse of the distribution function: `multinomial` draws a number for each token of the vocabulary, ten times slower.
+    sums = chances.double().cumsum(-1)
+    drawn = torch.rand(1, dtype=torch.float64, device=sums.device, generator=call.generator) * sums[-1]
+    token = min(int(torch.searchsorted(sums, drawn, right=True)), len(sums) - 1)
     return token, float(logprobs[token])

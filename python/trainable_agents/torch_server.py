@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=32, help="calls computed at once; default: 32")
     parser.add_argument("--cache-mb", type=int, default=1024, help="for beginnings that calls share; default: 1024")
     parser.add_argument("--rank", type=int, default=16, help="of the adapter; default: 16")
-    parser.add_argument("--pass-tokens", type=int, default=3072, help="of one forward pass of the learner; default: 3072")
+    parser.add_argument("--pass-tokens", type=int, default=2048, help="of one forward pass of the learner; default: 2048")
     parser.add_argument("--threads", type=int, help="default: torch's own choice")
     parser.add_argument("--device", help="default: cuda where there is one, else cpu")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], help="default: float32 on the CPU, else bfloat16")

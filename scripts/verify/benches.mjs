@@ -55,6 +55,7 @@ const brief = {
   "tau2-bench": ["1"],
   templates: ["1"],
   tokenizer: [],
+  "torch-linear": ["1"],
   "turn-cost": "the table of loop runs it",
   "turn-growth": ["1"],
   "verify-learning": "`npm run verify -- learning` is its own check",

@@ -22,8 +22,9 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from trainable_agents.errors import ConfigurationError
 from trainable_agents.gguf_model import GgufModel, load_weights, write_adapter, write_tokenizer
-from trainable_agents.torch_learner import CORRECTED_FROM, Learner, LossOptions, LossSequence, trees
+from trainable_agents.torch_learner import CORRECTED_FROM, FewRowsLinear, Learner, LossOptions, LossSequence, trees
 from trainable_agents.torch_protocol import TorchServer
+from trainable_agents.torch_sampler import Call, Sampling, draw
 
 torch.set_num_threads(1)
 VOCABULARY = 100
@@ -257,6 +258,38 @@ class Served(unittest.TestCase):
                     self.assertEqual(caught.exception.code, 403)
                     caught.exception.close()
         self.assertFalse(self.server.sampler.is_paused)
+
+
+class Draws(unittest.TestCase):
+    def test_tokens_are_drawn_as_often_as_their_chances_say(self) -> None:
+        chances = torch.tensor([0.5, 0.0, 0.3, 0.15, 0.05])
+        for sampling, expected in (
+            (Sampling(), chances),
+            (Sampling(top_k=2), torch.tensor([0.625, 0.0, 0.375, 0.0, 0.0])),
+            (Sampling(temperature=0.0), torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0])),
+        ):
+            call = Call("one", [0], sampling, generator=torch.Generator().manual_seed(0))
+            counts = torch.zeros(5)
+            for _ in range(4000):
+                token, logprob = draw(chances.log(), call)
+                counts[token] += 1
+                self.assertAlmostEqual(logprob, float(chances[token].log()), places=5)
+            # Four standard deviations of a share.
+            bounds = 4 * (expected * (1 - expected) / 4000).sqrt() + 1e-9
+            self.assertTrue(bool(((counts / 4000 - expected).abs() <= bounds).all()), f"{counts / 4000} of {expected}")
+
+
+class FewRows(unittest.TestCase):
+    def test_the_layer_of_decoding_computes_what_torch_computes(self) -> None:
+        for bias in (True, False):
+            layer = torch.nn.Linear(48, 80, bias=bias)
+            expected = {shape: layer(torch.ones(shape)).detach() for shape in ((1, 48), (32, 1, 48), (2, 90, 48), (0, 48))}
+            layer.__class__ = FewRowsLinear
+            for shape, wanted in expected.items():
+                with torch.inference_mode():
+                    found = layer(torch.ones(shape))
+                torch.testing.assert_close(found.clone(), wanted)
+                self.assertTrue(found.is_contiguous())
 
 
 class Trees(unittest.TestCase):
