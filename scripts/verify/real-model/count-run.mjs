@@ -46,7 +46,7 @@ export async function countRun(out) {
     const next = decisions[at + 1];
     if (next === undefined) continue;
     followed++;
-    if (next.decision.problems.length === 0 && next.action.toolCalls.length > 0) wellFormed++;
+    if (next.decision.type === "call") wellFormed++;
   }
   if (bare > 0) problems.push(`${bare} turns have no logprobs`);
   if (again > 0) problems.push(`${again} rows are of text that was encoded again`);

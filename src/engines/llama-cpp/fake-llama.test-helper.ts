@@ -32,6 +32,9 @@ export class FakeLlama {
   #running = 0;
   mostRunning = 0;
 
+  /** Copies wait for it. */
+  copyGate: Promise<void> = Promise.resolve();
+
   /** Blocks new evaluations until the returned function is called. */
   hold(): () => void {
     let open: () => void = () => undefined;
@@ -86,6 +89,7 @@ export class FakeLlama {
         _copyStateFromOtherSequence: async (other: LlamaSequence, count: number) => {
           if (isBusy) throw new Error("A copy during a call");
           this.copied.push(count);
+          await this.copyGate;
           cache = other.contextTokens.slice(0, count);
           return cache.length === count;
         },

@@ -250,6 +250,30 @@ describe("sample()", () => {
     await engine.close();
   });
 
+  test("no other call computes while a beginning is copied, so that the library's lock becomes free", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 3 }, fake);
+    const shared = Array.from({ length: 100 }, (_, at) => at % 30);
+    let letGo: () => void = () => undefined;
+    fake.copyGate = new Promise((resolve) => {
+      letGo = resolve;
+    });
+    const calls = [
+      [...shared, 1],
+      [...shared, 2],
+      [3, 3],
+    ].map((prompt, at) => engine.sample(request(prompt, { maxNewTokens: 200 }, `r${at}`)));
+    while (fake.copied.length === 0) await Promise.resolve();
+    await turns();
+    const computed = fake.evaluated.length;
+    for (let step = 0; step < 10; step++) await turns();
+    expect(fake.evaluated.length).toBe(computed);
+    letGo();
+    await Promise.all(calls);
+    expect(fake.evaluated.length).toBeGreaterThan(computed);
+    await engine.close();
+  });
+
   test("computes what it cannot copy", async () => {
     const fake = new FakeLlama();
     fake.canCopy = false;

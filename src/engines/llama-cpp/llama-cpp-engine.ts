@@ -33,6 +33,7 @@ import {
 import { Rows } from "./rows.ts";
 import { score } from "./score.ts";
 import { type SequenceLease, SequencePool } from "./sequence-pool.ts";
+import { takeTurns } from "./taking-turns.ts";
 
 export type LlamaCppEngineOptions = {
   /** The GGUF file. */
@@ -133,7 +134,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
     opened.push(context);
     let vocabularySize = 0;
     for (const token of model.iterateAllTokens()) vocabularySize = Math.max(vocabularySize, token + 1);
-    const pool = new SequencePool(Array.from({ length: sequences }, () => context.getSequence()));
+    const pool = new SequencePool(takeTurns(Array.from({ length: sequences }, () => context.getSequence())));
     return new LlamaCpp(pool, {
       rows: new Rows(context, vocabularySize),
       limits: { vocabularySize, contextLength: Math.min(contextLength, context.contextSize) },
