@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import type { LlamaSequence } from "./llama-library.ts";
+import { canCopyState, copyState, type LlamaSequence } from "./llama-library.ts";
 import { takeTurns } from "./taking-turns.ts";
 
 const turns = async (): Promise<void> => {
@@ -50,7 +50,7 @@ test("evaluations of all sequences wait until the last change has ended, or fail
 
 test("a copy names the sequence of the library as its source", async () => {
   const { first, second, changes } = openSequences();
-  const copied = first._copyStateFromOtherSequence!(second, 2);
+  const copied = copyState(first, second, 2);
   changes[0]!.end();
   expect(await copied).toBe(true);
   expect([first.nextTokenIndex, [...first.contextTokens]]).toEqual([3, [1, 2, 3]]);
@@ -66,5 +66,5 @@ test("a library that cannot copy is seen as such", () => {
       controlledEvaluate: async () => [],
     },
   ]);
-  expect(plain!._copyStateFromOtherSequence).toBeUndefined();
+  expect(canCopyState(plain!)).toBe(false);
 });
