@@ -20,7 +20,6 @@ const tables = [
   "env-server",
   "audit-environment",
   "view",
-  "choose-queue",
   "work",
 ];
 

@@ -15,15 +15,15 @@ import { readImports } from "./directions/read-imports.mjs";
  * Budgets of the rollout: files of dist/ that are loaded, and their lines of code; files in which a
  * function runs, and lines that run in functions.
  */
-const rolloutBudgets = { modules: 240, lines: 24_100, entered: 190, executed: 9_000 };
+const rolloutBudgets = { modules: 221, lines: 23_900, entered: 160, executed: 8_990 };
 
 /** Maximum number of files that an entry loads when it is imported. */
 const closureBudgets = {
-  "index.ts": 87,
+  "index.ts": 81,
   // It has the list of runs below a folder, too: nine files.
-  "api/view.ts": 142,
-  "tokenizers/index.ts": 51,
-  "rollout/episode/run-episode.ts": 47,
+  "api/view.ts": 140,
+  "tokenizers/index.ts": 50,
+  "rollout/episode/run-episode.ts": 36,
 };
 
 /**
@@ -93,7 +93,8 @@ async function measureRollout() {
   try {
     const coverage = join(folder, "coverage");
     const command = [join(root, "dist", "cli", "main.js"), "rollout", ...rollout, "--out", join(folder, "run")];
-    const env = { ...process.env, NODE_V8_COVERAGE: coverage };
+    // The rollout looks for viewers that run on this machine; their number must not count.
+    const env = { ...process.env, NODE_V8_COVERAGE: coverage, TRAINABLE_AGENTS_CACHE: folder };
     const { code, output } = await runCommand(process.execPath, command, { cwd: folder, env });
     if (code !== 0) throw new Error(`Cannot measure the path: the rollout ended with code ${code}: ${output}`);
     const total = { modules: 0, lines: 0, entered: 0, executed: 0 };

@@ -1,14 +1,5 @@
-// Strategies for a rollout: `act` and `react` are loaded only if one of them is chosen.
-
-import type { AgentStrategy } from "../core/index.ts";
-import type { AgentFactoryOptions } from "./agent-factory.ts";
-import { createToolCalling } from "./tool-calling.ts";
+// The usual strategy of a rollout, and the checks of tools that every strategy needs. The public
+// entry has the other strategies, which are loaded if one of them is chosen.
 
 export { findViolation, schemaWarnings, unusableSchemas } from "./argument-validator.ts";
-export { defaultToolInstruction, parseDisplays, toolInstructionEdit } from "./tool-calling.ts";
-
-/** Same as `agentFactory`, and rejects where that throws. */
-export async function loadStrategy(options: AgentFactoryOptions): Promise<AgentStrategy> {
-  if (options.strategy === "tool-calling") return createToolCalling(options);
-  return (await import("./agent-factory.ts")).agentFactory(options);
-}
+export { createToolCalling, defaultToolInstruction, parseDisplays, toolInstructionEdit } from "./tool-calling.ts";

@@ -16,23 +16,17 @@ import {
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { AgentPrograms } from "../gateway/index.ts";
 import { showAddress } from "../http/base-url.ts";
-import {
-  chatEpisodeRunner,
-  defaultTimeouts,
-  episodeRunner,
-  type RoutedExpertsSink,
-  type RunEpisode,
-} from "../rollout/loop.ts";
+import { chatEpisodeRunner, defaultTimeouts, episodeRunner, type RunEpisode } from "../rollout/loop.ts";
+import type { RoutedExpertsSink } from "../rollout/index.ts";
 import { engineOptions } from "./engines.ts";
 import { chooseEngineName, connectEngine, serverOptions } from "./choose-engine.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { isTaskFile } from "./load-environment.ts";
-import type { Preset } from "./presets.ts";
+import type { Preset } from "./resolve-settings.ts";
 import { concurrencyBounds, type EngineName, type RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import type { ConnectedEngine, ServerOptions } from "../parts/engine.ts";
-import { givenOptions } from "../parts/part.ts";
-import { keyOf, milliseconds } from "../parts/setting.ts";
+import { givenOptions, keyOf, milliseconds } from "../parts/setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Settings about engines besides their options, none of which has an effect on a model behind an API. */
@@ -196,7 +190,7 @@ export type PolicyOptions = {
    * Sink for the experts of a mixture-of-experts model. Default: the setting `routedExperts` is
    * refused.
    */
-  readonly expertsFile?: Pick<RoutedExpertsSink, "write">;
+  readonly expertsFile?: Pick<RoutedExpertsSink, "write"> | null;
 };
 
 /** All other parts that an episode is run with. */
@@ -229,7 +223,8 @@ export async function connectPolicy(
   options: PolicyOptions & { readonly context: Surroundings; readonly cancel: AbortSignal },
 ): Promise<ConnectedPolicy> {
   const grading = chosen ?? undefined;
-  const routedExperts = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
+  const sink = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
+  const routedExperts = sink === null ? null : (await import("../rollout/index.ts")).keepExperts(sink);
   if (agent !== null) {
     return {
       address: agentAddress(settings),

@@ -4,12 +4,12 @@ import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { resolve } from "node:path";
 
-import { loadStrategy, parseDisplays } from "../agents/on-demand.ts";
+import { createToolCalling, parseDisplays } from "../agents/on-demand.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import type { ModelUserOptions } from "../users/index.ts";
-import { optionsOf, refuseForeignOptions } from "../parts/part.ts";
+import { optionsOf, refuseForeignOptions } from "../parts/setting.ts";
 import { userOptions, type UserRow, userRows } from "../users/on-demand.ts";
-import { presetDefaults } from "./presets.ts";
+import { presetDefaults } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
@@ -30,14 +30,16 @@ export async function chooseStrategy(
   const isText = strategy === "act" || strategy === "react";
   requireUsed("--instruction", instruction === null || isText, strategy);
   requireUsed("--displays", displays === null || strategy === "few-shot", strategy);
+  if (strategy === "tool-calling") return createToolCalling({ calls });
+  const { agentFactory } = await import("../agents/index.ts");
   if (strategy === "few-shot") {
-    return loadStrategy({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
+    return agentFactory({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
   }
-  if (instruction === null) return loadStrategy({ strategy, calls });
+  if (instruction === null) return agentFactory({ strategy, calls });
   // The text follows directly after the tools, so it needs a leading line break, which files seldom
   // have.
   const text = await readNamedFile(instruction, cwd, "correct --instruction.");
-  return loadStrategy({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
+  return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
 }
 
 /** `null` if the strategy is a value. */

@@ -6,7 +6,7 @@ import { llamaCppOptions } from "../engines/llama-cpp/options.ts";
 import { serverOptions } from "../engines/server-options.ts";
 import { vllmOptions } from "../engines/vllm/options.ts";
 import type { EngineRow, LocalRow, ServerRow } from "../parts/engine.ts";
-import { type OptionTable, optionsOfAll } from "../parts/part.ts";
+import { type OptionTable, optionsOfAll } from "../parts/setting.ts";
 
 const server = <Own extends OptionTable>(
   row: Omit<ServerRow<Own>, "type" | "options">,

@@ -7,8 +7,7 @@ import { accessOptions, mcpOptions, taskOptions } from "../environments/remote/o
 import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
 import { soloSuffix, tau2Domains, tau2Options } from "../environments/tau2-bench/options.ts";
 import type { EnvironmentRow } from "../parts/environment.ts";
-import { type OptionTable, optionsOfAll } from "../parts/part.ts";
-import type { SettingValues } from "../parts/setting.ts";
+import { type OptionTable, optionsOfAll, type SettingValues } from "../parts/setting.ts";
 
 const row = <Options extends OptionTable>(one: EnvironmentRow<Options>): EnvironmentRow<Options> => one;
 

@@ -18,8 +18,7 @@ import {
 } from "../core/index.ts";
 import type { RemoteSource } from "../environments/remote/index.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
-import { optionsOf, refuseForeignOptions } from "../parts/part.ts";
-import { readFlags } from "../parts/setting.ts";
+import { optionsOf, refuseForeignOptions, readFlags } from "../parts/setting.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/loop.ts";
 import type { AgentTaskSource } from "./agent-tasks.ts";
 import {

@@ -13,8 +13,8 @@ import {
   type FileRunStore,
   type ResumedRun,
   resumeFileRunStore,
-  type RunFacts,
 } from "../store/writing.ts";
+import type { RunFacts } from "../store/index.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import type { PreparedRollout } from "./prepare-rollout.ts";
 import { settingsJson } from "./resolve-settings.ts";

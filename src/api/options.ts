@@ -14,11 +14,9 @@ import {
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
-import { checkAddresses } from "./addresses.ts";
-import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
+import { checkAddresses, type FlagValues, resolveSettings, presetDefaults } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { RunToResume } from "./run-to-resume.ts";
-import { presetDefaults } from "./presets.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
 /** Options that every public function accepts besides its settings. */

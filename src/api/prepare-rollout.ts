@@ -11,7 +11,7 @@ import {
 } from "../core/index.ts";
 import { episodeSamples, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/loop.ts";
 import type { EpisodeJournal } from "../store/index.ts";
-import { addressesOf } from "./addresses.ts";
+import { addressesOf, type Preset, findPreset } from "./resolve-settings.ts";
 import type { ApiModel } from "../chat-models/index.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -19,11 +19,9 @@ import { checkSplit, closeRemote, isTaskFile, loadEnvironment } from "./load-env
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
-import { chooseGrading, gradingOfEvaluation, missingJudge } from "./choose-graders.ts";
-import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
+import { chooseGrading, gradingOfEvaluation, missingJudge, chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
 import { areOwnServers } from "./choose-engine.ts";
-import { type Preset, findPreset } from "./presets.ts";
 import type { checkChatModel } from "./first-contact.ts";
 import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";

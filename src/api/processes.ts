@@ -1,13 +1,17 @@
-// `--processes` and `--queue`: the processes that run the episodes. `open-processes.ts` opens them.
+// `--processes` and `--queue`: the processes that run the episodes, here or as workers of a broker on
+// other machines. `open-processes.ts` opens them.
 
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseNatsAddress } from "../queue/nats/nats-address.ts";
+import { keyOf, type SettingValues } from "../parts/setting.ts";
+import { readKey } from "./secrets.ts";
+import type { Surroundings, GivenParts } from "./surroundings.ts";
 import { availableParallelism } from "node:os";
 import { ConfigurationError } from "../core/index.ts";
 import type { NatsConnectOptions } from "../queue/nats/index.ts";
-import { chooseQueue } from "./choose-queue.ts";
 import { engineRow } from "./engines.ts";
-import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
-import { keyOf } from "../parts/setting.ts";
-import type { GivenParts, Surroundings } from "./surroundings.ts";
+import { concurrencyBounds, queueSettings, type RolloutSettings } from "./rollout-settings.ts";
 
 /** Least numbers of episodes, in total and concurrent, for which starting another process pays off. */
 const leastEpisodes = 1024;
@@ -73,4 +77,34 @@ export function checkProcesses(settings: RolloutSettings, parts: GivenParts | un
       `Cannot use --${keyOf(name)} with ${settings.queue === null ? `--processes ${settings.processes}` : "--queue"}: it belongs to one process; remove one of them.`,
     );
   }
+}
+
+type QueueValues = SettingValues<typeof queueSettings>;
+
+/** Connection options of the queue; `null` if no queue is named. Throws a `ConfigurationError`. */
+export function chooseQueue(values: QueueValues, { cwd, env }: Surroundings): NatsConnectOptions | null {
+  const { queue, queueTokenEnv, queueCert, queueKey } = values;
+  if (queue === null) {
+    const beside = (Object.keys(queueSettings) as (keyof QueueValues)[]).find((name) => values[name] !== null);
+    if (beside === undefined) return null;
+    throw new ConfigurationError(`Cannot use --${keyOf(beside)}: no queue is named; add --queue.`);
+  }
+  parseNatsAddress(queue);
+  if ((queueCert === null) !== (queueKey === null)) {
+    throw new ConfigurationError(
+      "Cannot use only one of --queue-cert and --queue-key: they belong together; pass both.",
+    );
+  }
+  const pathOf = (name: keyof QueueValues): string | null => {
+    const given = values[name];
+    const path = given === null ? null : resolve(cwd, given);
+    if (path === null || existsSync(path)) return path;
+    throw new ConfigurationError(`Cannot read --${keyOf(name)} "${given}": there is no such file; correct its path.`);
+  };
+  return {
+    address: queue,
+    secret: readKey(env, queueTokenEnv, "--queue-token-env"),
+    credentials: pathOf("queueCredentials"),
+    tls: { ca: pathOf("queueCa"), cert: pathOf("queueCert"), key: pathOf("queueKey") },
+  };
 }

@@ -5,10 +5,10 @@
 import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
-import { queueSettings } from "./choose-queue.ts";
 import { environmentNames, environmentOptions, environmentRows } from "./environments.ts";
 import { engineNames, engineOptions, engineRows, localEngines, type RegisteredEngine } from "./engines.ts";
 import {
+  address,
   alternatives,
   chatAddress,
   choice,
@@ -135,6 +135,23 @@ const formsOf = (place: "local" | "remote"): string =>
     .join(", ");
 
 const servers = engineNames.filter((name) => engineRows[name].type === "server");
+
+/** The broker that carries jobs to workers on other machines, for coordinators and for workers. */
+export const queueSettings = section("The queue", {
+  queue: address("an address like nats://127.0.0.1:4222 or nats://127.0.0.1:4222/my-run").help(
+    "broker (nats-server with JetStream) whose workers run the episodes; after the address, the name of a queue that no other run uses (default: this process runs them)",
+  ),
+  queueTokenEnv: variable.help(
+    "environment variable with the broker's token, or the password of the user named in --queue",
+  ),
+  queueCredentials: file.help(
+    "credentials file for the broker (JWT and seed), or a file with the seed of an nkey",
+    free,
+  ),
+  queueCa: file.help("CA certificate that signed the broker's certificate, in PEM", free),
+  queueCert: file.help("client certificate for the broker, in PEM; needs --queue-key", free),
+  queueKey: file.help("key of --queue-cert, in PEM", free),
+});
 
 /** Settings for keeping groups and for the number of groups to run. */
 export const groupSettings = section("Groups", {

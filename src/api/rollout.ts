@@ -13,7 +13,7 @@ import { Opened } from "../lib/opened.ts";
 import { milliseconds } from "../parts/setting.ts";
 import type { Coordinator } from "../rollout/index.ts";
 import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/loop.ts";
-import { createRoutedExpertsFile, runFiles } from "../store/writing.ts";
+import { runFiles } from "../store/writing.ts";
 import { templateKwargsOf } from "./choose-model.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -198,8 +198,11 @@ async function runPrepared(
   const stop = AbortSignal.any([drain, signal]);
   const { maxCost } = settings;
   const budget = maxCost === null ? null : (await import("./budget.ts")).createBudget(maxCost, onNotice);
-  const expertsFile = createRoutedExpertsFile(place, store.disk);
-  opened.add(() => expertsFile.close());
+  const expertsFile =
+    settings.routedExperts === null
+      ? null
+      : (await import("../store/index.ts")).createRoutedExpertsFile(place, store.disk);
+  opened.add(async () => expertsFile?.close());
   const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
   opened.add(() => connected.close());
   await run.begin(connected);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
-import { findPreset, presetDefaults } from "./presets.ts";
+import { findPreset, presetDefaults, resolveSettings, settingsJson } from "./resolve-settings.ts";
 import { parseConfig, settingsYaml } from "./config-file.ts";
-import { resolveSettings, settingsJson } from "./resolve-settings.ts";
 import { rolloutSettings, settingNames, isTaskList, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readValue } from "../parts/setting.ts";
 

@@ -12,7 +12,7 @@ import { Worker } from "node:worker_threads";
 import { messageOf } from "../core/index.ts";
 
 import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
-import { visible } from "../lib/visible-text.ts";
+import { visible } from "../lib/text.ts";
 
 /**
  * Exit code of a process that code of a user's module has blocked or ended: finished episodes are

@@ -10,9 +10,9 @@ import type { RunState, WorkerQueue, WorkerReport } from "../queue/index.ts";
 import { connectNatsWorker, parseNatsAddress } from "../queue/nats/index.ts";
 import { runWorker } from "../rollout/index.ts";
 import { openRunFolder, runFacts } from "../store/index.ts";
-import { chooseQueue, queueSettings } from "./choose-queue.ts";
+import { chooseQueue } from "./processes.ts";
 import type { CallOptions } from "./options.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
+import { queueSettings, type RolloutSettings } from "./rollout-settings.ts";
 import { redactorFor } from "./secrets.ts";
 import { readAddress } from "./listen.ts";
 import {

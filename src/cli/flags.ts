@@ -3,7 +3,7 @@
 import { type Command, Option } from "commander";
 import { renamedSettings } from "../api/rollout-settings.ts";
 import type { Setting } from "../parts/setting.ts";
-import { visibleJson } from "../lib/visible-text.ts";
+import { visibleJson } from "../lib/text.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
 
 const settings = new WeakMap<Option, Setting<unknown>>();

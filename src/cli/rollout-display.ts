@@ -13,7 +13,7 @@ import { type CliContext, exitCodes } from "./cli-context.ts";
 import { createProgressDisplay, loadPainter, type ProgressDisplay } from "./display/progress-display.ts";
 import { runNotes, runTable } from "./display/run-table.ts";
 import { coloursFor, formatCount, oneMessage } from "./display/terminal-text.ts";
-import { visibleLine } from "../lib/visible-text.ts";
+import { visibleLine } from "../lib/text.ts";
 import { viewerLink } from "../system/running-viewers.ts";
 
 /**

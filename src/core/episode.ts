@@ -195,6 +195,19 @@ export function terminationReason({ info }: Grade): string | null {
   return typeof named === "string" && /^[a-z][a-z0-9_]{0,39}$/.test(named) ? named : null;
 }
 
+/**
+ * Sampling from the model's own distribution does not reach this bound; grammars, biases and a
+ * bound such as vLLM's -9999 do.
+ */
+const leastLikelyLogprob = -100;
+
+/** Number of sampled tokens with a logprob below -100: the policy all but excluded them, so training on them is noise. */
+export function countUnlikely({ logprobs }: Pick<Turn, "logprobs">): number {
+  let count = 0;
+  for (const logprob of logprobs ?? []) if (logprob < leastLikelyLogprob) count++;
+  return count;
+}
+
 /** The training rows of an episode, and the sampled tokens that are in none of them. */
 export type EpisodeSamples = { readonly samples: readonly Sample[]; readonly dropped: readonly DroppedTokens[] };
 

@@ -75,19 +75,6 @@ export type Turn = {
   readonly constrained?: ConstrainedTokens | null;
 };
 
-/**
- * Sampling from the model's own distribution does not reach this bound; grammars, biases and a
- * bound such as vLLM's -9999 do.
- */
-const leastLikelyLogprob = -100;
-
-/** Number of sampled tokens with a logprob below -100: the policy all but excluded them, so training on them is noise. */
-export function countUnlikely({ logprobs }: Pick<Turn, "logprobs">): number {
-  let count = 0;
-  for (const logprob of logprobs ?? []) if (logprob < leastLikelyLogprob) count++;
-  return count;
-}
-
 /** Token-exact record of one policy's turns in an episode; a tree when history was rewritten. */
 export type Trajectory = {
   readonly turns: readonly Turn[];

@@ -3,8 +3,7 @@
 // one pass (Wu and Manber, 1994). 80 spellings of ten keys in 280 kB take 0.6 ms; one `replaceAll`
 // for each took 6.8 ms. It does not detect unknown secrets.
 
-import { unchanged } from "../lib/text.ts";
-import { wellFormed } from "../lib/visible-text.ts";
+import { unchanged, wellFormed } from "../lib/text.ts";
 
 /** Encodings of shorter values occur by chance, and such short values are easily guessed anyway. */
 const shortestEncoded = 8;

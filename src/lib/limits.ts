@@ -1,5 +1,6 @@
 // Limits on concurrent actions (semaphore), on actions started per minute (rate limit), and on
-// attempts (retry). They are not shared between processes, and do not depend on domain errors.
+// attempts (retry). They are not shared between processes, and do not depend on domain errors. Also
+// range checks of numeric options, with uniform messages.
 
 import { type Clock, systemClock } from "./clock.ts";
 
@@ -197,4 +198,15 @@ export function checkRetryPolicy(policy: RetryPolicy): void {
   for (const name of ["maxElapsedMs", "baseDelayMs", "maxDelayMs"] as const) {
     if (!(policy[name] >= 0)) throw new RangeError(`Cannot retry: ${name} is ${policy[name]}, expected at least 0.`);
   }
+}
+
+/** Throws a `RangeError` unless the value is a whole number of at least `least`. */
+export function requireWhole(task: string, name: string, value: number, least = 1): void {
+  if (Number.isInteger(value) && value >= least) return;
+  throw new RangeError(`Cannot ${task}: ${name} is ${value}, expected a whole number of at least ${least}.`);
+}
+
+/** Like {@link requireWhole}; `Infinity` passes too. */
+export function requireWholeOrInfinite(task: string, name: string, value: number, least = 1): void {
+  if (value !== Infinity) requireWhole(task, name, value, least);
 }

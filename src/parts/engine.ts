@@ -12,8 +12,7 @@ import type {
   Tokenizer,
 } from "../core/index.ts";
 import type { ServerFacts } from "../http/index.ts";
-import type { OptionTable } from "./part.ts";
-import type { SettingValues } from "./setting.ts";
+import type { OptionTable, SettingValues } from "./setting.ts";
 
 /** An engine that is open, in this process. */
 export type OpenedEngine = {

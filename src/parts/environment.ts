@@ -2,8 +2,7 @@
 // an environment is opened with.
 
 import type { EnvironmentSource } from "../core/index.ts";
-import type { OptionTable } from "./part.ts";
-import type { SettingValues } from "./setting.ts";
+import type { OptionTable, SettingValues } from "./setting.ts";
 
 /** An environment and the defaults of its rollouts. */
 export type LoadedEnvironment = {

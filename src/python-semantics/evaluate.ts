@@ -2,9 +2,9 @@
 // exists because the calculator tools of benchmarks pass their argument to `eval`, errors included.
 
 import { PythonError, typeError } from "./errors.ts";
-import { pythonTypeName, JsonFloat } from "./json/value.ts";
+import { pythonTypeName, JsonFloat, numberOf } from "./json/value.ts";
 import { maxIntegerDigits, normalInteger, tooManyDigits } from "./number-text.ts";
-import { type IntegerBudget, numberOf, toFloat, type BinaryOperator } from "./numbers.ts";
+import { type IntegerBudget, toFloat, type BinaryOperator } from "./numbers.ts";
 import { applySign, calculate } from "./operations.ts";
 import { type PythonValue, PythonOpaque, pythonRepr, PythonTuple } from "./values.ts";
 

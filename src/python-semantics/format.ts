@@ -2,10 +2,10 @@
 // values`. Numbers are rounded from the exact binary value, ties to even.
 
 import { PythonError, typeError, valueError } from "./errors.ts";
-import { JsonFloat, pythonTypeName } from "./json/value.ts";
+import { JsonFloat, pythonTypeName, type Int, numberOf, type PythonNumber } from "./json/value.ts";
 import { checkTextLength, limitError } from "./limits.ts";
 import { floatRepr, integerOf, roundFloat } from "./number-text.ts";
-import { type Int, numberOf, type PythonNumber, toFloat } from "./numbers.ts";
+import { toFloat } from "./numbers.ts";
 import { codePointLength, unitOffset } from "./strings.ts";
 import { concatStrings, escapeText, type Origin, TracedText, unknownOrigin } from "./traced-text.ts";
 import {

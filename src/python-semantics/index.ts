@@ -14,4 +14,4 @@ export * from "./string-repr.ts";
 export * from "./strings.ts";
 export * from "./traced-text.ts";
 export * from "./values.ts";
-export { pythonTypeName } from "./json/value.ts";
+export { numberOf, pythonTypeName } from "./json/value.ts";

@@ -4,7 +4,7 @@
 
 import { PythonComplex } from "./complex.ts";
 import { PythonError, valueError } from "./errors.ts";
-import { numberOf } from "./numbers.ts";
+import { numberOf } from "./json/value.ts";
 import { applySign, calculate } from "./operations.ts";
 import { parseExpression, type PythonNode } from "./syntax.ts";
 import { hashKey, PythonDict, PythonOpaque, pythonRepr, PythonTuple, type PythonValue } from "./values.ts";

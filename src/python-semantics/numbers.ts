@@ -4,13 +4,11 @@
 
 import { PythonComplex, powerComplex } from "./complex.ts";
 import { PythonError, typeError } from "./errors.ts";
-import { JsonFloat, type JsonValue, pythonTypeName } from "./json/value.ts";
+import { type Int, JsonFloat, type JsonValue, numberOf, type PythonNumber, pythonTypeName } from "./json/value.ts";
 import { normalInteger } from "./number-text.ts";
 import { bitLength, positivePower, roundRatio } from "./power.ts";
 import type { PythonValue } from "./values.ts";
 
-export type Int = number | bigint;
-export type PythonNumber = Int | JsonFloat;
 export type BinaryOperator = "+" | "-" | "*" | "/" | "//" | "%" | "**";
 
 /** Limits the size of exact integers; Python has no such limit. */
@@ -20,12 +18,6 @@ export interface IntegerBudget {
 }
 
 const noBudget: IntegerBudget = { spend: () => {} };
-
-/** An int, a float, or a bool as its int; `null` for anything else. */
-export function numberOf(value: PythonValue): PythonNumber | null {
-  if (typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat) return value;
-  return typeof value === "boolean" ? Number(value) : null;
-}
 
 /**
  * The value for JavaScript comparisons, exact across number and bigint; `null` if it is not a real

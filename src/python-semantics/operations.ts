@@ -3,14 +3,13 @@
 import { calculateComplex, PythonComplex } from "./complex.ts";
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { formatPercent } from "./format.ts";
-import { JsonFloat, pythonTypeName } from "./json/value.ts";
+import { JsonFloat, pythonTypeName, numberOf } from "./json/value.ts";
 import { checkItems, checkTextLength, spend } from "./limits.ts";
 import {
   type BinaryOperator,
   calculateNumbers,
   complexOf,
   type IntegerBudget,
-  numberOf,
   pythonNegate,
   scalarOf,
   unsupportedOperands,

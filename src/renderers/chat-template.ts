@@ -61,10 +61,6 @@ export type PromptEncoder = ChatTemplate & { readonly family: RendererFamily };
 /** Source of a model's prompts: the text of a Jinja program, or an encoder. */
 export type TemplateSource = string | PromptEncoder;
 
-export function segmentsText(segments: readonly TemplateSegment[]): string {
-  return segments.map((segment) => segment.text).join("");
-}
-
 /**
  * A template refused its input. `kind` is "raise" (it called `raise_exception`), "undefined" (an undefined value was used)
  * or the class of the Python exception, such as "TypeError".

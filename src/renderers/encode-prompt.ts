@@ -4,7 +4,8 @@
 
 import type { LiteralEncoding, Message, MessageSpan, TextRange, Tokenizer } from "../core/index.ts";
 import { type Steps, stepItems } from "../lib/steps.ts";
-import { segmentsText, type TemplateSegment } from "./chat-template.ts";
+import { type TemplateSegment } from "./chat-template.ts";
+import { segmentsText } from "./segments.ts";
 
 export type EncodedSegments = LiteralEncoding & {
   readonly text: string;

@@ -4,10 +4,10 @@
 
 import fc from "fast-check";
 
-import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
-import { toolFromDefinition } from "../core/index.ts";
+import { type Message, type Renderer, type Tokenizer, type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { segmentsText, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
+import { type TemplateSegment, type TemplateSource } from "./chat-template.ts";
+import { segmentsText } from "./segments.ts";
 import { rendererFamily } from "./families.ts";
 import { publishedTemplate } from "./published-templates.test-helper.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";

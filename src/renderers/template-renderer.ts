@@ -2,17 +2,18 @@
 // template, later turns by a bridge that encodes only new text, actions by the family's parsers.
 // Generated text is never encoded again.
 
-import type {
-  BridgeInput,
-  BridgeResult,
-  Message,
-  MessageSpan,
-  RenderedPrompt,
-  Renderer,
-  Tokenizer,
-  Tool,
+import {
+  type BridgeInput,
+  type BridgeResult,
+  type Message,
+  type MessageSpan,
+  type RenderedPrompt,
+  type Renderer,
+  type Tokenizer,
+  type Tool,
+  AttributedError,
+  ConfigurationError,
 } from "../core/index.ts";
-import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import {
@@ -27,10 +28,9 @@ import {
   toolCallParser,
 } from "../parsers/on-demand.ts";
 import { createActionReader } from "./action-reader.ts";
-import { segmentsText, type TemplateContext, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
+import { type TemplateContext, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
+import { applyPromptEdits, checkPromptEdits, type PromptEdit, requireShown, segmentsText } from "./segments.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
-import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
-import { lostMessage, lostMessageError } from "./lost-messages.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 import { bundledChatTemplate } from "./bundled-template.ts";
 import { compiledTemplate, unlessRefused } from "./template-text.ts";
@@ -144,8 +144,7 @@ export function createTemplateRenderer(
       kwargs,
       context,
     });
-    const lost = lostMessage(segments, messages);
-    if (lost !== null) throw lostMessageError(family.name, lost, messages[lost]!);
+    requireShown(family.name, segments, messages);
     return applyPromptEdits(segments, edits);
   }
   // A template that refuses a single question is refused when the renderer is made.

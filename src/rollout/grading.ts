@@ -1,22 +1,8 @@
-// Graders of an ended episode: each asks its judge, and their values are combined into one reward.
-// No model is known here: questions, and the reading of their answers, come as values. Recording
-// judgements, and reading them back, belongs to the loop.
+// The values of graders, combined into one reward. The loop asks their judges
+// (`episode/grade-episode.ts`).
 
 import { createHash } from "node:crypto";
-import {
-  attribute,
-  AttributedError,
-  type EpisodeGrader,
-  type EpisodeToGrade,
-  type Grade,
-  type Grading,
-  type Judge,
-  type Judgement,
-  type Question,
-  type Verdict,
-} from "../core/index.ts";
-import type { Ending } from "./episode/ending.ts";
-import type { EventOf } from "./episode/recorded-events.ts";
+import type { Grade, Grading, Question, Verdict } from "../core/index.ts";
 
 /** `Judgement.digest` of a question. */
 export function digestOf({ messages, schema }: Pick<Question<unknown>, "messages" | "schema">): string {
@@ -70,50 +56,4 @@ function scaled(turns: NonNullable<Grade["turnRewards"]>, factor: number, reward
   const rewards = turns.map((one) => (one === null ? null : one * factor));
   const others = rewards.reduce<number>((sum, one, turn) => sum + (turn === last ? 0 : (one ?? 0)), 0);
   return rewards.with(last, reward - others);
-}
-
-export type Steps = {
-  /** The judgement, recorded or live. */
-  readonly judgement: (ask: (signal: AbortSignal) => Promise<Judgement>) => Promise<EventOf<"judgement"> | Ending>;
-  readonly diverged: (difference: string) => AttributedError;
-};
-
-/**
- * Asks the graders' judges one after another. Resolves with the verdicts in order; throws faults
- * attributed to boundary "grader".
- */
-export async function askGraders(
-  graders: readonly EpisodeGrader[],
-  episode: EpisodeToGrade,
-  steps: Steps,
-): Promise<readonly Verdict[]> {
-  const verdicts: Verdict[] = [];
-  for (const grader of graders) {
-    const question = attributed(() => grader.question(episode));
-    const answer = await askJudge(grader.judge, question, steps);
-    verdicts.push(attributed(() => question.read(answer)));
-  }
-  return verdicts;
-}
-
-/** The judge's answer to a question; the question can read it. */
-export async function askJudge(
-  judge: Judge,
-  question: Question<unknown>,
-  { judgement, diverged }: Steps,
-): Promise<string> {
-  const event = await judgement((signal) => judge.ask(question, { signal }));
-  if (event.type === "ending") throw diverged("it ended before it was graded");
-  const { answer, failure, digest } = event.judgement;
-  if (digest !== digestOf(question)) throw diverged(`"${question.grader}" has a different question for its judge`);
-  if (failure !== null) throw new AttributedError(failure);
-  return answer ?? "";
-}
-
-function attributed<T>(action: () => T): T {
-  try {
-    return action();
-  } catch (error) {
-    throw attribute(error, "grader");
-  }
 }

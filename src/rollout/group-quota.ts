@@ -6,7 +6,7 @@
 // Finishing order ("finished"): the first `target` that pass are kept; faster, and biased towards
 // short episodes.
 
-import { requireWhole, requireWholeOrInfinite } from "../lib/options.ts";
+import { requireWhole, requireWholeOrInfinite } from "../lib/limits.ts";
 
 export type QuotaOptions = {
   /** Groups to keep; `null`: every group that passes. */

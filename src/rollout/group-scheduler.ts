@@ -14,7 +14,7 @@
 import type { Episode, EpisodeEvent, GroupRecord, Task } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
-import { requireWhole } from "../lib/options.ts";
+import { requireWhole } from "../lib/limits.ts";
 import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
 import { type DispatchEpisode, type EndedEpisode, endedOf, type FinishedEpisode } from "./episode-runner.ts";

@@ -1,13 +1,44 @@
-// Groups: the episodes of one task whose rewards are compared. Planned and finished groups, filters
-// that select those worth training on, and the record of the decision. The scheduler decides when
+// Groups: the episodes of one task whose rewards are compared. The source of their tasks (`tasks.ts`
+// has the one of a curriculum), planned and finished groups, filters that select those worth training on, and the record of the decision. The scheduler decides when
 // episodes run (`group-scheduler.ts`).
 
 import { setImmediate } from "node:timers/promises";
 
 import type { Episode, GroupRecord, Task } from "../core/index.ts";
-import { requireWhole } from "../lib/options.ts";
+import { requireWhole } from "../lib/limits.ts";
 import { deriveSeed } from "../lib/random.ts";
 import type { EndedEpisode, EpisodeRequest } from "./episode-runner.ts";
+
+/** The outcome of a group. */
+export type GroupResult = {
+  readonly groupIndex: number;
+  readonly taskIndex: number;
+  /** Rewards of its graded episodes. */
+  readonly rewards: readonly number[];
+  /**
+   * True: the group was ended before its episodes could be graded, so nothing is known about its
+   * task.
+   */
+  readonly isCancelled: boolean;
+};
+
+export interface TaskSource {
+  /**
+   * The index of the task of group `groupIndex`; called once for each group, in order, unless it
+   * returned "later": it cannot say before further groups are decided. `null`: there are none left.
+   */
+  next(groupIndex: number): number | "later" | null;
+  report(result: GroupResult): void;
+}
+
+/** The tasks in order, `passes` times. */
+export function tasksInOrder(taskIndexes: readonly number[], options: { readonly passes: number }): TaskSource {
+  const groups = taskIndexes.length * options.passes;
+  return {
+    next: (groupIndex) => (groupIndex < groups ? taskIndexes[groupIndex % taskIndexes.length]! : null),
+    report: () => undefined,
+  };
+}
 
 export type PlannedGroup = {
   /** The task's id; `<task id>@2` and so on when the task is run again. */

@@ -1,6 +1,7 @@
 // Public entry: the loop of one process, the workers that share a run, and the producer that serves a trainer.
 
 export * from "./loop.ts";
+export { keepExperts, type RoutedExpertsSink } from "./episode/expert-rows.ts";
 export { groupRanking } from "./rank-group.ts";
 export { Coordinator, type CoordinatorOptions } from "./workers/coordinator.ts";
 export { runWorker, type WorkerOptions, type WorkerRun } from "./workers/run-worker.ts";

@@ -15,9 +15,6 @@ export {
   type TaskRecord,
   type TaskStrategy,
   byPriority,
-  type GroupResult,
-  tasksInOrder,
-  type TaskSource,
 } from "./tasks.ts";
 export {
   defaultEngineAbort,
@@ -28,9 +25,10 @@ export {
   type EpisodeLimits,
   type EpisodeOptions,
   type EpisodeParts,
+  type ExpertsHook,
   type PhaseTimeouts,
+  type TurnExperts,
 } from "./episode/episode-options.ts";
-export type { RoutedExpertsSink } from "./episode/expert-rows.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
 export { sampleTurn, shortKey as routingKeyOf } from "./episode/sample-turn.ts";
 export { episodeSamples } from "../trajectories/index.ts";
@@ -77,12 +75,15 @@ export {
   type GroupMember,
   type GroupPolicy,
   groupRecord,
+  type GroupResult,
   type GroupView,
   keepAllGroups,
   keepRewardRange,
   minGradedToTrain,
   type PlannedGroup,
   reasonToDrop,
+  tasksInOrder,
+  type TaskSource,
 } from "./groups.ts";
 export { rolloutWarnings, ratesOf, type RunTotals } from "./run-totals.ts";
 export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";

@@ -10,7 +10,7 @@
 
 import type { GroupRecord, Taskset } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { requireWhole } from "../lib/options.ts";
+import { requireWhole } from "../lib/limits.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 import type { DispatchEpisode, EndedEpisode } from "./episode-runner.ts";
 import type { RankGroup } from "./rank-group.ts";
@@ -24,9 +24,10 @@ import {
   reasonToDrop,
   resolveGroupPolicy,
   rewardsOf,
+  tasksInOrder,
+  type TaskSource,
 } from "./groups.ts";
 import { type RunTotals, TotalsCounter } from "./run-totals.ts";
-import { tasksInOrder, type TaskSource } from "./tasks.ts";
 
 /** The tasks of a run. */
 export type RolloutPlan = {

@@ -1,43 +1,13 @@
-// The task of each group. The plain source goes through a list; a curriculum prefers tasks that the
-// policy can learn from: tasks are in pools by how often they were passed, and a strategy draws
-// from the pools. A draw depends on the plan, not on the clock: the draw of group n uses exactly
-// the groups before n - lookahead. So equal seeds give equal tasks, in whichever order groups
-// finish; where those groups are not decided yet, the source returns "later".
+// The task of each group in a curriculum, which prefers tasks that the policy can learn from: tasks
+// are in pools by how often they were passed, and a strategy draws from the pools. A draw depends on
+// the plan, not on the clock: the draw of group n uses exactly the groups before n - lookahead. So
+// equal seeds give equal tasks, in whichever order groups finish; where those groups are not decided
+// yet, the source returns "later".
 
 import type { Task, Taskset } from "../core/environment.ts";
-import { requireWhole } from "../lib/options.ts";
+import { requireWhole } from "../lib/limits.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
-
-/** The outcome of a group. */
-export type GroupResult = {
-  readonly groupIndex: number;
-  readonly taskIndex: number;
-  /** Rewards of its graded episodes. */
-  readonly rewards: readonly number[];
-  /**
-   * True: the group was ended before its episodes could be graded, so nothing is known about its
-   * task.
-   */
-  readonly isCancelled: boolean;
-};
-
-export interface TaskSource {
-  /**
-   * The index of the task of group `groupIndex`; called once for each group, in order, unless it
-   * returned "later": it cannot say before further groups are decided. `null`: there are none left.
-   */
-  next(groupIndex: number): number | "later" | null;
-  report(result: GroupResult): void;
-}
-
-/** The tasks in order, `passes` times. */
-export function tasksInOrder(taskIndexes: readonly number[], options: { readonly passes: number }): TaskSource {
-  const groups = taskIndexes.length * options.passes;
-  return {
-    next: (groupIndex) => (groupIndex < groups ? taskIndexes[groupIndex % taskIndexes.length]! : null),
-    report: () => undefined,
-  };
-}
+import type { GroupResult, TaskSource } from "./groups.ts";
 
 /** A copy sorted by priority, the highest first; equal priorities keep their order. */
 export function byPriority(taskIndexes: readonly number[], priorityOf: (taskIndex: number) => number): number[] {

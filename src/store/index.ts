@@ -1,6 +1,14 @@
 // Stored runs: the contract, a store in memory, a store in files, the records.
 
 export * from "./writing.ts";
+export { recordReferences, type RunFacts, runFacts, runManifest, type TrainFacts, trainManifest } from "./manifests.ts";
+export type { RecordReference } from "./schema.ts";
+export {
+  createRoutedExpertsFile,
+  openRoutedExperts,
+  type RoutedExpertsFile,
+  type RoutedExpertsReader,
+} from "./routed-experts.ts";
 export { type MergedRun, mergeShards } from "./merge-shards.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export { DiskGuard } from "./disk-guard.ts";

@@ -1,8 +1,21 @@
-// Facts that run.json and train.json record about a run and a training. Not their episodes: those
-// are in records.ts.
+// Facts that run.json and train.json record about a run and a training, and the list of all
+// records. Episodes and groups are described in records.ts.
 
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { boolean, jsonObject, nullable, number, oneOf, record, type RecordOf, type Schema, text } from "./schema.ts";
+import { storedSummary } from "./episode-index.ts";
+import { storedEpisode, storedGroup } from "./records.ts";
+import {
+  boolean,
+  jsonObject,
+  nullable,
+  number,
+  oneOf,
+  record,
+  type RecordOf,
+  type RecordReference,
+  type Schema,
+  text,
+} from "./schema.ts";
 
 /**
  * Reads any value other than ours as absent: other programs also keep runs in such folders, and may
@@ -81,3 +94,15 @@ export const trainManifest = record("train.json", {
 
 /** Description of a training, read like {@link RunFacts}. */
 export type TrainFacts = RecordOf<typeof trainManifest>;
+
+/**
+ * The records in the order of docs/reference.md: `run.json`, a line of each file of results, and
+ * `train.json`.
+ */
+export const recordReferences: readonly RecordReference[] = [
+  runManifest,
+  storedEpisode,
+  storedSummary,
+  storedGroup,
+  trainManifest,
+].flatMap(({ parts }) => parts);

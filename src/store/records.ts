@@ -41,7 +41,6 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonValue } from "../python-semantics/json/value.ts";
 import { ByteWriter, type OutgoingLines } from "./byte-writer.ts";
 import { endLine } from "./lines.ts";
-import { storedSummary } from "./episode-index.ts";
 import {
   boolean,
   json,
@@ -57,11 +56,9 @@ import {
   packedTokens,
   plainObject,
   record,
-  type RecordReference,
   tagged,
   text,
 } from "./schema.ts";
-import { runManifest, trainManifest } from "./manifests.ts";
 import { turnDigests } from "./turn-digests.ts";
 
 const task = record<Task>("Task", {
@@ -444,18 +441,6 @@ export function groupFromJson(value: JsonValue, where: string): StoredGroup {
   const { samplesEnd, ...group } = storedGroup.read(value, where);
   return { group, samplesEnd };
 }
-
-/**
- * The records in the order of docs/reference.md: `run.json`, a line of each file of results, and
- * `train.json`.
- */
-export const recordReferences: readonly RecordReference[] = [
-  runManifest,
-  storedEpisode,
-  storedSummary,
-  storedGroup,
-  trainManifest,
-].flatMap(({ parts }) => parts);
 
 /**
  * Adds the redacted line of an episode to the waiting lines. Returns its length in bytes and its

@@ -7,7 +7,7 @@ import { existsSync, statSync } from "node:fs";
 
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
-import { requireWhole } from "../lib/options.ts";
+import { requireWhole } from "../lib/limits.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { EpisodeFiles } from "./episode-files.ts";

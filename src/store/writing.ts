@@ -1,9 +1,7 @@
 // Modules that a run of one process needs for writing: the contract of stores, the store in files,
 // the records. Existing runs are read by the functions of the public entry.
 
-export { type RunFacts, runFacts, runManifest, type TrainFacts, trainManifest } from "./manifests.ts";
-export { episodeFromJson, episodeLine, recordReferences } from "./records.ts";
-export type { RecordReference } from "./schema.ts";
+export { episodeFromJson, episodeLine } from "./records.ts";
 export {
   type EpisodePlace,
   type EpisodeSummary,
@@ -30,12 +28,6 @@ export {
 } from "./file-run-store.ts";
 export { Disk, type DiskFault, type DiskPatience } from "./disk.ts";
 export { AppendFile } from "./lines.ts";
-export {
-  createRoutedExpertsFile,
-  openRoutedExperts,
-  type RoutedExpertsFile,
-  type RoutedExpertsReader,
-} from "./routed-experts.ts";
 export type { FsyncPolicy } from "./journal.ts";
 export { isRunInUse } from "./run-lock.ts";
 export { type DigestedTurn, turnDigests, turnWeights } from "./turn-digests.ts";

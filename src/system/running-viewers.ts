@@ -5,7 +5,7 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
-import { wellFormed } from "../lib/visible-text.ts";
+import { wellFormed } from "../lib/text.ts";
 import { makeFolder } from "./make-folder.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;

@@ -16,10 +16,9 @@ import {
   rangesWithin,
   specialTokenIds,
 } from "./added-tokens.ts";
-import { ByteMerger } from "./byte-merger.ts";
+import { ByteMerger, longestCopied, RecentStrings } from "./byte-merger.ts";
 import type { ByteTable, MergeTable } from "./byte-table.ts";
 import { encodeInSteps } from "./encode-in-steps.ts";
-import { longestCopied, RecentStrings } from "./recent-strings.ts";
 import { type NormalForm, normalizeText, replaceLoneSurrogates, type SplitStep, splitText } from "./split-pattern.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 

@@ -1,7 +1,7 @@
 // Byte-pair merging of one piece: starting from single bytes, the adjacent pair with the lowest
 // rank merges first, the leftmost of equals, until no pair merges. Two forms of the same rule: a
 // plain scan for short pieces, which most text consists of, and a heap over a linked list for long
-// ones, so that 20,000 equal characters cost milliseconds, not minutes.
+// ones, so that 20,000 equal characters cost milliseconds, not minutes. Also a cache for the results.
 
 import { finish, type Steps } from "../lib/steps.ts";
 import type { MergeTable } from "./byte-table.ts";
@@ -178,4 +178,47 @@ class Heap {
     keys[at] = last;
     return top;
   }
+}
+
+/** Length from which V8 stores a substring as a slice that keeps the whole text alive. */
+const sharedSubstring = 13;
+
+/** Longer strings are kept as given, without a copy. */
+export const longestCopied = 64;
+
+/**
+ * Cache of recently used values, bounded by two generations: a full young one becomes the old one,
+ * and an old value that is used again moves back, which costs one lookup where an exact LRU costs a
+ * list.
+ */
+export class RecentStrings<Value> {
+  #young = new Map<string, Value>();
+  #old = new Map<string, Value>();
+  readonly #generationSize: number;
+
+  constructor(generationSize: number) {
+    this.#generationSize = generationSize;
+  }
+
+  get(text: string): Value | undefined {
+    const value = this.#young.get(text);
+    if (value !== undefined) return value;
+    const older = this.#old.get(text);
+    if (older !== undefined) this.set(text, older);
+    return older;
+  }
+
+  set(text: string, value: Value): void {
+    if (this.#young.size >= this.#generationSize) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    const isShared = text.length >= sharedSubstring && text.length <= longestCopied;
+    this.#young.set(isShared ? copyOf(text) : text, value);
+  }
+}
+
+/** A copy of the text that shares no memory with a longer one. */
+function copyOf(text: string): string {
+  return String.fromCharCode(...Array.from({ length: text.length }, (_, index) => text.charCodeAt(index)));
 }

@@ -16,7 +16,7 @@ import { readDecoder, type TokenDecoder } from "./decoders.ts";
 import { readNormalizer } from "./normalizers.ts";
 import { type PreTokenizer, readPreTokenizer } from "./pre-tokenizers.ts";
 import { readAddedTokens, type TextModel } from "./read-vocabulary.ts";
-import { RecentStrings } from "./recent-strings.ts";
+import { RecentStrings } from "./byte-merger.ts";
 import { replaceLoneSurrogates } from "./split-pattern.ts";
 import { readModel } from "./text-models.ts";
 import { TokenizerJson } from "./tokenizer-json.ts";

@@ -3,7 +3,7 @@
 
 import type { EpisodeSamples, RoutedExperts, Sample, Trajectory } from "../core/index.ts";
 import { smallUint32Array } from "../lib/bytes.ts";
-import { branchesOf } from "./branches.ts";
+import { branchesOf } from "./recorder.ts";
 
 /** Misaligned arrays of a sample, described in sentences; empty when all are aligned. */
 export function alignmentViolations(sample: Sample): string[] {

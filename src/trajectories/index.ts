@@ -1,6 +1,15 @@
 // The recorder: turns, branches, samples, and the checks that nothing is lost.
 
-export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
+export {
+  branchesOf,
+  joinPath,
+  pathTo,
+  turnPrompt,
+  turnSequence,
+  type ActionResult,
+  makeTurn,
+  TrajectoryRecorder,
+} from "./recorder.ts";
 export { alignmentViolations, conservationViolations, countOnes, expertsOf } from "./check-samples.ts";
 export { defaultConstrainedLoss, untrainedTokens } from "./constrained-tokens.ts";
 export {
@@ -15,7 +24,6 @@ export {
   type SampleOrigin,
   type ToSamplesOptions,
 } from "./samples.ts";
-export { type ActionResult, makeTurn, TrajectoryRecorder } from "./recorder.ts";
 export {
   addsUp,
   alignTurnRewards,

@@ -2,7 +2,7 @@
 // holds it and masked in the later ones. The masks are made only here.
 
 import type { DroppedTokens, Episode, EpisodeSamples, Sample, Trajectory, Turn } from "../core/index.ts";
-import { branchesOf, joinPath } from "./branches.ts";
+import { branchesOf, joinPath } from "./recorder.ts";
 import { conservationViolations } from "./check-samples.ts";
 import { untrainedCounts, untrainedTokens } from "./constrained-tokens.ts";
 import { discardedTurns } from "./turn-rewards.ts";

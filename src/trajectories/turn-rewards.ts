@@ -6,7 +6,7 @@
 // `null`. The entries sum to the reward of the episode.
 
 import type { Episode, EpisodeEvent, Grade, Sample, Trajectory, Turn } from "../core/index.ts";
-import { branchesOf } from "./branches.ts";
+import { branchesOf } from "./recorder.ts";
 
 /** One entry per turn; `null` if its reward is not known. */
 export type TurnRewards = readonly (number | null)[];

@@ -16,7 +16,7 @@ import {
 } from "../core/index.ts";
 import { createSemaphore } from "../lib/limits.ts";
 import { type Answer, cancelledFailure, lineFrom, orderedUser, stopMarker, utteranceIn } from "./conversation.ts";
-import { visible, visibleLine } from "../lib/visible-text.ts";
+import { visible, visibleLine } from "../lib/text.ts";
 
 export type HumanUserOptions = {
   /** Source of lines. Default: stdin, which must then be a terminal. */

@@ -2,8 +2,7 @@
 // `selectUser` makes those of this package without waiting.
 
 import { ConfigurationError, type UserSource } from "../core/index.ts";
-import { type OptionTable, optionsOfAll } from "../parts/part.ts";
-import type { SettingValues } from "../parts/setting.ts";
+import { type OptionTable, optionsOfAll, type SettingValues } from "../parts/setting.ts";
 import type { ModelUserOptions } from "./model-user.ts";
 import { modelUserOptions, replayOptions, scriptedOptions } from "./options.ts";
 

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
-import { optionsOf } from "../parts/part.ts";
+import { optionsOf } from "../parts/setting.ts";
 import { userNames, userRows } from "./on-demand.ts";
 import { selectUser, type SelectUserOptions } from "./select-user.ts";
 

@@ -5,7 +5,7 @@
 import { relative, sep } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { ConfigurationError, messageOf } from "../core/index.ts";
-import { wellFormed } from "../lib/visible-text.ts";
+import { wellFormed } from "../lib/text.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { readEntry, readRates, type Signature, signatureOf } from "./home-entry.ts";
 import { type Found, slices, type WalkLimits, walkRuns } from "./home-walk.ts";

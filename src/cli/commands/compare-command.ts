@@ -4,12 +4,11 @@ import { Command } from "commander";
 
 import { compareRuns } from "../../api/compare-runs.ts";
 import { custom, numberWithin, readFlags, section } from "../../parts/setting.ts";
-import { wrapLines } from "../../lib/text.ts";
+import { wrapLines, visibleLine } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { type Colours, coloursFor, formatCount, oneMessage, tableLines } from "../display/terminal-text.ts";
 import { addSettings, jsonOption, writeJson } from "../flags.ts";
-import { visibleLine } from "../../lib/visible-text.ts";
 
 type CompareFlags = { readonly seed?: string; readonly all?: true; readonly json?: true };
 

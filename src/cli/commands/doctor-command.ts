@@ -19,7 +19,7 @@ import { addSettings, jsonOption, shortHelp, writeJson } from "../flags.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { quoted } from "../rollout-display.ts";
 import { meant } from "../../lib/nearest.ts";
-import { visibleLine } from "../../lib/visible-text.ts";
+import { visibleLine } from "../../lib/text.ts";
 
 type DoctorFlags = AuditEngineOptions &
   Omit<AuditEnvironmentOptions, "env" | "onFinding"> &

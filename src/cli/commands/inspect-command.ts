@@ -24,7 +24,7 @@ import { jsonOption, writeJson } from "../flags.ts";
 import { type EpisodeRow, episodeRow } from "../json-results.ts";
 import { quoted, sayLink } from "../rollout-display.ts";
 import { remedyFor } from "../../lib/nearest.ts";
-import { visibleJson, visibleLine } from "../../lib/visible-text.ts";
+import { visibleJson, visibleLine } from "../../lib/text.ts";
 
 type InspectFlags = {
   readonly tokens?: boolean;

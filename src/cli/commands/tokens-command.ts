@@ -11,7 +11,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import { type AuditTemplateOptions, bundledChatTemplate } from "../../renderers/index.ts";
 import { openRunFolder, runFacts } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
-import { visibleJson } from "../../lib/visible-text.ts";
+import { visibleJson } from "../../lib/text.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { readableModel, tokenizerOf } from "../../api/choose-model.ts";
 import { modelPath } from "../../api/model-path.ts";

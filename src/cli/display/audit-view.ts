@@ -9,8 +9,7 @@ import type {
   TemplateAudit,
 } from "../../renderers/index.ts";
 import { type Colours, labelledRows } from "./terminal-text.ts";
-import { tableRows } from "../../lib/text.ts";
-import { visibleLine } from "../../lib/visible-text.ts";
+import { tableRows, visibleLine } from "../../lib/text.ts";
 
 export type AuditViewOptions = {
   /** The folder as the user named it. */

@@ -12,7 +12,7 @@ import {
 } from "../../core/index.ts";
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { type Colours, shorten } from "./terminal-text.ts";
-import { visible, visibleLine } from "../../lib/visible-text.ts";
+import { visible, visibleLine } from "../../lib/text.ts";
 
 /** `textLength`: number of characters of a text that are shown. */
 type View = { readonly colours: Colours; readonly textLength: number };

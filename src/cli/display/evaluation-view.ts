@@ -11,7 +11,7 @@ import {
   passHatK,
   type RescoredRun,
 } from "../../graders/index.ts";
-import { textTable } from "../../lib/text.ts";
+import { textTable, visibleLine } from "../../lib/text.ts";
 import {
   type Colours,
   countsText,
@@ -21,7 +21,6 @@ import {
   formatNumber,
   tableLines,
 } from "./terminal-text.ts";
-import { visibleLine } from "../../lib/visible-text.ts";
 
 /** Number of kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;

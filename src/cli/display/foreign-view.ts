@@ -2,7 +2,7 @@
 // does not record are dashes.
 
 import { type ForeignEpisode, foreignTurns } from "../../foreign/index.ts";
-import { visible, visibleLine } from "../../lib/visible-text.ts";
+import { visible, visibleLine } from "../../lib/text.ts";
 import { type Colours, shorten, tableLines } from "./terminal-text.ts";
 
 /** The list as lines, its header first. `rows`: episodes with their numbers. */

@@ -5,7 +5,7 @@ import type { Sample, Episode } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
 import { dumpSample, untrainedSamples } from "../../trajectories/index.ts";
 import { type Colours, formatCount } from "./terminal-text.ts";
-import { visible, visibleLine } from "../../lib/visible-text.ts";
+import { visible, visibleLine } from "../../lib/text.ts";
 
 type TokenViewOptions = {
   readonly colours: Colours;

@@ -3,8 +3,7 @@
 // names and values through `visibleLine` before that.
 
 import pc from "picocolors";
-import { tableRows, wrapLines } from "../../lib/text.ts";
-import { visible, visibleLine } from "../../lib/visible-text.ts";
+import { tableRows, wrapLines, visible, visibleLine } from "../../lib/text.ts";
 import type { Output } from "../cli-context.ts";
 
 export type Colours = ReturnType<typeof pc.createColors>;

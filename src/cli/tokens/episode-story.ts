@@ -6,7 +6,7 @@ import type { Episode, Tokenizer, Sample, Trajectory } from "../../core/index.ts
 import { episodeSamples } from "../../rollout/index.ts";
 import { branchesOf, turnPrompt, untrainedSamples } from "../../trajectories/index.ts";
 import { type Colours, formatCount } from "../display/terminal-text.ts";
-import { visibleLine } from "../../lib/visible-text.ts";
+import { visibleLine } from "../../lib/text.ts";
 
 type StorySources = {
   readonly trajectory: Trajectory;

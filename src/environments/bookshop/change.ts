@@ -6,7 +6,7 @@
 import type { EnvironmentCall } from "../../core/environment.ts";
 import { mentions } from "../../lib/text.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
-import { type Edition, type Order, orderTotal, type Shop } from "./shop.ts";
+import { type Edition, type Order, orderTotal, type Shop, textOf } from "./shop.ts";
 
 /** A change that only involves existing records. */
 export type Change = {
@@ -183,12 +183,6 @@ function withBook(shop: Shop, args: JsonObject, then: (order: Order, edition: Ed
     if (book === undefined || edition === undefined) return failed(`${order.id} holds no book ${shown(id)}`);
     return book.isReturned ? failed(`${id} came back before`) : then(order, edition);
   });
-}
-
-/** The text of an argument; an argument that is not a string reads as "". */
-export function textOf(args: JsonObject, key: string): string {
-  const value = args.get(key);
-  return typeof value === "string" ? value.trim() : "";
 }
 
 function missing(what: string, id: string): ChangeError {

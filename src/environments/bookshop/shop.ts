@@ -3,6 +3,8 @@
 // records as the policy reads them: one short line each, every id typed, every amount with a dollar
 // sign; `expert/records.ts` is the inverse.
 
+import type { JsonObject } from "../../python-semantics/json/value.ts";
+
 export type Member = { readonly id: string; readonly name: string; readonly tier: "silver" | "gold" };
 
 export const formats = ["paperback", "hardcover", "audio"] as const;
@@ -163,4 +165,10 @@ function ownerOf({ member }: Order | Card, served: string | null): string {
 
 function describeCard(card: Card, served: string | null): string {
   return `${card.id} of ${ownerOf(card, served)}, balance $${card.balance}.`;
+}
+
+/** The text of an argument; an argument that is not a string reads as "". */
+export function textOf(args: JsonObject, key: string): string {
+  const value = args.get(key);
+  return typeof value === "string" ? value.trim() : "";
 }

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
-import type { JsonObject } from "../../python-semantics/json/index.ts";
-import { dumpJson } from "../../python-semantics/json/index.ts";
+import { type JsonObject, dumpJson } from "../../python-semantics/json/index.ts";
 import { bookshopSource } from "./index.ts";
 import { play, type TextAgent } from "./play.test-helper.ts";
-import { tools } from "./tool-definitions.ts";
+import { tools } from "./environment.ts";
 
 // Policies that always do one thing. Those of the second list copy ids out of the conversation,
 // which a constant policy cannot.

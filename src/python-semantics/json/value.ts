@@ -23,6 +23,15 @@ export type JsonValue = null | boolean | number | bigint | JsonFloat | string | 
 /** A JSON object in the order of its keys; `__proto__` and digits are ordinary keys. */
 export type JsonObject = Map<string, JsonValue>;
 
+export type Int = number | bigint;
+export type PythonNumber = Int | JsonFloat;
+
+/** An int, a float, or a bool as its int; `null` for anything else. */
+export function numberOf(value: unknown): PythonNumber | null {
+  if (typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat) return value;
+  return typeof value === "boolean" ? Number(value) : null;
+}
+
 /** Python's names for the types of JSON. */
 type JsonTypeName = "NoneType" | "bool" | "int" | "float" | "str" | "list" | "dict";
 

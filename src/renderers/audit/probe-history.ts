@@ -10,7 +10,7 @@ import {
   type ParsedAction,
 } from "../../core/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
-import { lostMessage, lostMessageError } from "../lost-messages.ts";
+import { lostMessage, lostMessageError } from "../segments.ts";
 import { type AuditedTemplate, auditTool } from "./audited-template.ts";
 import { auditContents, openerOf, renderParts, type SampledAnswer, type SampledAnswers } from "./sampled-answers.ts";
 import type { Difference, HistoryChange, HistoryFinding, RoundTripFinding } from "./template-audit.ts";

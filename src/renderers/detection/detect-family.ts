@@ -5,7 +5,8 @@
 import type { Tokenizer } from "../../core/index.ts";
 import { reasoningParser, responseTemplateName, toolCallParser } from "../../parsers/on-demand.ts";
 import { restateCalls } from "../calls-in-history.ts";
-import { segmentsText, type TemplateSegment, type TemplateSource } from "../chat-template.ts";
+import { type TemplateSegment, type TemplateSource } from "../chat-template.ts";
+import { segmentsText } from "../segments.ts";
 import { rendererFamily } from "../families.ts";
 import { familyDefaults, type RendererFamily, wireMessageInParts } from "../renderer-family.ts";
 import { chosenReasoningParser } from "../template-renderer.ts";

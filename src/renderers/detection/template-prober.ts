@@ -2,13 +2,8 @@
 // refuses is `null`, which is also a finding.
 
 import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
-import {
-  type ChatTemplate,
-  ChatTemplateError,
-  segmentsText,
-  type TemplateInput,
-  type TemplateSegment,
-} from "../chat-template.ts";
+import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
+import { segmentsText } from "../segments.ts";
 
 /** Strings that no template writes by itself. */
 export const probeContents = {

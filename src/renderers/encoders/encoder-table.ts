@@ -28,62 +28,65 @@ export type EncoderRow = {
 
 type Create = (sentences: VendorSentences) => PromptEncoder;
 
-function row(parts: Omit<EncoderRow, "load">, create: () => Promise<Create>): EncoderRow {
-  const load = async (contents: readonly string[]): Promise<PromptEncoder> => {
-    const texts = new Map(contents.toReversed().flatMap((content) => [...pythonStrings(content)]));
-    return (await create())({ sentences: texts, files: parts.files });
-  };
-  return { ...parts, load };
-}
+/** A row without its contents: `create` imports the encoder. */
+type Entry = Omit<EncoderRow, "load"> & { readonly create: () => Promise<Create> };
 
-/** Earlier GLM models share the architecture; only GLM-5.3 has such a file. */
-function glm53(modelType: string, architecture: string): EncoderRow {
-  const files = ["encoding/glm53_chat_template.py", "chat_template.py"];
-  const parts = { name: "glm-5.3", modelType, architecture, files };
-  const glm = row(parts, async () => (await import("./glm53.ts")).createGlm53Encoder);
-  const reason = `the folder has neither its chat template nor one of the files ${files.join(" and ")}`;
-  return { ...glm, load: (contents) => (contents.length > 0 ? glm.load(contents) : refuseFamily("glm-5.3", reason)) };
-}
+const glm53 = {
+  name: "glm-5.3",
+  // Earlier GLM models share the architecture; only GLM-5.3 has such a file.
+  files: ["encoding/glm53_chat_template.py", "chat_template.py"],
+  create: async (): Promise<Create> => (await import("./glm53.ts")).createGlm53Encoder,
+};
 
 // V4.1 first: its folders may name the architecture of V4.
-const rows: readonly EncoderRow[] = [
-  row(
-    {
-      name: "deepseek-v4.1",
-      modelType: "deepseek_v41",
-      architecture: "DeepseekV41",
-      files: ["encoding/encoding_dsv41.py", "encoding/deepseek_v41_encoding.py"],
-    },
-    async () => (await import("./deepseek-v4.ts")).createDeepseekV41Encoder,
-  ),
-  row(
-    {
-      name: "deepseek-v4",
-      modelType: "deepseek_v4",
-      architecture: "DeepseekV4",
-      files: ["encoding/encoding_dsv4.py", "encoding/deepseek_v4_encoding.py"],
-    },
-    async () => (await import("./deepseek-v4.ts")).createDeepseekV4Encoder,
-  ),
-  row(
-    {
-      name: "deepseek-v3.2",
-      modelType: "deepseek_v32",
-      architecture: "DeepseekV32",
-      files: ["encoding/encoding_dsv32.py"],
-    },
-    async () => (await import("./deepseek-v32.ts")).createDeepseekV32Encoder,
-  ),
-  glm53("glm_moe_dsa", "GlmMoeDsa"),
-  glm53("glm5_next", "Glm5Next"),
-  row({ name: "kimi-k3", modelType: "kimi_k3", architecture: "KimiK3", files: [] }, () =>
-    refuseFamily("kimi-k3", "its tokenizer's own Python code makes its prompts"),
-  ),
-  row(
-    { name: "inkling", modelType: "inkling", architecture: "InklingForConditionalGeneration", files: [] },
-    async () => (await import("./inkling.ts")).createInklingEncoder,
-  ),
+const rows: readonly Entry[] = [
+  {
+    name: "deepseek-v4.1",
+    modelType: "deepseek_v41",
+    architecture: "DeepseekV41",
+    files: ["encoding/encoding_dsv41.py", "encoding/deepseek_v41_encoding.py"],
+    create: async () => (await import("./deepseek-v4.ts")).createDeepseekV41Encoder,
+  },
+  {
+    name: "deepseek-v4",
+    modelType: "deepseek_v4",
+    architecture: "DeepseekV4",
+    files: ["encoding/encoding_dsv4.py", "encoding/deepseek_v4_encoding.py"],
+    create: async () => (await import("./deepseek-v4.ts")).createDeepseekV4Encoder,
+  },
+  {
+    name: "deepseek-v3.2",
+    modelType: "deepseek_v32",
+    architecture: "DeepseekV32",
+    files: ["encoding/encoding_dsv32.py"],
+    create: async () => (await import("./deepseek-v32.ts")).createDeepseekV32Encoder,
+  },
+  { ...glm53, modelType: "glm_moe_dsa", architecture: "GlmMoeDsa" },
+  { ...glm53, modelType: "glm5_next", architecture: "Glm5Next" },
+  {
+    name: "kimi-k3",
+    modelType: "kimi_k3",
+    architecture: "KimiK3",
+    files: [],
+    create: () => refuseFamily("kimi-k3", "its tokenizer's own Python code makes its prompts"),
+  },
+  {
+    name: "inkling",
+    modelType: "inkling",
+    architecture: "InklingForConditionalGeneration",
+    files: [],
+    create: async () => (await import("./inkling.ts")).createInklingEncoder,
+  },
 ];
+
+async function load({ name, files, create }: Entry, contents: readonly string[]): Promise<PromptEncoder> {
+  if (name === glm53.name && contents.length === 0) {
+    const reason = `the folder has neither its chat template nor one of the files ${files.join(" and ")}`;
+    return refuseFamily(name, reason);
+  }
+  const texts = new Map(contents.toReversed().flatMap((content) => [...pythonStrings(content)]));
+  return (await create())({ sentences: texts, files });
+}
 
 /** Refuses a family that is known, but has no encoder yet. */
 function refuseFamily(name: string, reason: string): Promise<never> {
@@ -101,7 +104,6 @@ export function encoderOf(config: JsonObject | null): EncoderRow | null {
   const architectures = config?.get("architectures");
   const first: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
   const architecture = typeof first === "string" ? first : "";
-  return (
-    rows.find((candidate) => modelType === candidate.modelType || architecture.includes(candidate.architecture)) ?? null
-  );
+  const entry = rows.find((row) => modelType === row.modelType || architecture.includes(row.architecture));
+  return entry === undefined ? null : { ...entry, load: (contents) => load(entry, contents) };
 }

@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 
 import { type Message, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
-import { ChatTemplateError, type PromptEncoder, segmentsText } from "../chat-template.ts";
+import { ChatTemplateError, type PromptEncoder } from "../chat-template.ts";
+import { segmentsText } from "../segments.ts";
 import { byteTokenizer } from "../marker-tokenizer.test-helper.ts";
 import { wireMessages } from "../renderer-family.ts";
 import { createTemplateRenderer } from "../template-renderer.ts";

@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 
 import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { fromPlain } from "../../python-semantics/json/index.ts";
-import { type ChatTemplate, ChatTemplateError, segmentsText, type TemplateSegment } from "../chat-template.ts";
+import { type ChatTemplate, ChatTemplateError, type TemplateSegment } from "../chat-template.ts";
+import { segmentsText } from "../segments.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";
 
 function render(template: string | ChatTemplate, messages: readonly unknown[], tools: unknown = null) {

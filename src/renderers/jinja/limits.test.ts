@@ -2,7 +2,8 @@ import { Script } from "node:vm";
 
 import { describe, expect, test, vi } from "vitest";
 
-import { ChatTemplateError, segmentsText } from "../chat-template.ts";
+import { ChatTemplateError } from "../chat-template.ts";
+import { segmentsText } from "../segments.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";
 
 function render(template: string): string {

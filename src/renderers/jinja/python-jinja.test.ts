@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { ChatTemplateError, segmentsText } from "../chat-template.ts";
+import { ChatTemplateError } from "../chat-template.ts";
+import { segmentsText } from "../segments.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";
 
 // Small templates, one construct of Jinja or Python each, with the output of the reference; the

@@ -211,14 +211,15 @@ const unique: BoundFilter = (value, caseSensitive = false, attribute = null) => 
   });
 };
 
-const extreme =
-  (operator: "<" | ">"): BoundFilter =>
-  (value, caseSensitive = false, attribute = null) => {
-    const key = comparedBy(attribute, caseSensitive);
-    const [first, ...rest] = itemsOf(value);
-    if (first === undefined) return new Undefined("there is no item to choose from");
-    return rest.reduce((best, item) => (isOrdered(operator, key(item), key(best)) ? item : best), first);
-  };
+function extreme(
+  operator: "<" | ">",
+  [value, caseSensitive = false, attribute = null]: Parameters<BoundFilter>,
+): PythonValue {
+  const key = comparedBy(attribute, caseSensitive);
+  const [first, ...rest] = itemsOf(value);
+  if (first === undefined) return new Undefined("there is no item to choose from");
+  return rest.reduce((best, item) => (isOrdered(operator, key(item), key(best)) ? item : best), first);
+}
 
 /** Result of `groupby`: a pair whose halves also have names. */
 class GroupTuple extends PythonTuple {
@@ -257,6 +258,6 @@ export const sequenceFilters: readonly FilterRow[] = [
   ["dictsort", ["case_sensitive?", "by?", "reverse?"], dictSort],
   ["unique", ["case_sensitive?", "attribute?"], unique],
   ["groupby", ["attribute", "default?", "case_sensitive?"], groupBy],
-  ["min", ["case_sensitive?", "attribute?"], extreme("<")],
-  ["max", ["case_sensitive?", "attribute?"], extreme(">")],
+  ["min", ["case_sensitive?", "attribute?"], (...given) => extreme("<", given)],
+  ["max", ["case_sensitive?", "attribute?"], (...given) => extreme(">", given)],
 ];

@@ -5,7 +5,7 @@ import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/inde
 import type { Clock } from "../../lib/clock.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import type { ObservedCalls } from "../episode-runner.ts";
-import { checkBounds, type ConcurrencyBounds, firstLimit, nextLimit } from "./next-limit.ts";
+import { type ConcurrencyBounds, firstLimit, nextLimit } from "./next-limit.ts";
 
 /** Follows the servers between two bounds. */
 export type AdaptiveConcurrency = ConcurrencyBounds & {
@@ -30,6 +30,17 @@ export interface EpisodeLimit {
   start(hooks: { readonly running: () => number; readonly onChange: () => void }): void;
   /** Cancels the timer and any request to a server. */
   stop(): void;
+}
+
+/** Throws a `RangeError` unless 1 <= floor <= ceiling, both whole. */
+export function checkBounds({ floor, ceiling }: ConcurrencyBounds): ConcurrencyBounds {
+  const isWhole = Number.isSafeInteger(floor) && Number.isSafeInteger(ceiling);
+  if (!isWhole || floor < 1 || ceiling < floor) {
+    throw new RangeError(
+      `Cannot bound the concurrency: it is ${floor} to ${ceiling}, expected whole numbers with 1 <= floor <= ceiling.`,
+    );
+  }
+  return { floor, ceiling };
 }
 
 /** Throws a `RangeError` for a number below 1 and for invalid bounds. */

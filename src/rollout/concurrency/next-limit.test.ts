@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EngineLoad } from "../../core/index.ts";
-import { checkBounds, firstLimit, type LimitObservation, type LimitState, nextLimit } from "./next-limit.ts";
+import { checkBounds } from "./episode-limit.ts";
+import { firstLimit, type LimitObservation, type LimitState, nextLimit } from "./next-limit.ts";
 import { simulateAdaptive, simulateFixed, type SimulatedServer } from "./simulated-server.test-helper.ts";
 
 const isFull = process.env["FULL"] === "1";

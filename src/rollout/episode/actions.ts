@@ -16,10 +16,9 @@ import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/value.ts";
 import { TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
-import { ExpertRows } from "./expert-rows.ts";
 import type { RecordedEvents } from "./recorded-events.ts";
 import { sampleTurn, type SampledTurn } from "./sample-turn.ts";
-import { type Ending, stop } from "./ending.ts";
+import { type Ending, stop } from "./step-deadlines.ts";
 
 /** The event of an action; its type depends on the source. */
 export type ActionEvent = Extract<EpisodeEvent, { type: "turn" | "agent-reply" }>;
@@ -193,11 +192,11 @@ export class EngineActions implements ActionSource {
     const attempts: Attempt[] = [];
     const start = clock.now();
     const { prompt, observedFrom } = this.#recorder;
-    const { routedExperts: sink, episodeId } = this.#options;
+    const { routedExperts, episodeId } = this.#options;
     const named = `turn ${turn} of episode "${episodeId}"`;
     // Starts one token earlier, because the parent's last token was sampled and is only fed to the
     // model now.
-    const experts = sink === null ? null : new ExpertRows(sink, { start: Math.max(0, observedFrom - 1), turn: named });
+    const experts = routedExperts?.({ start: Math.max(0, observedFrom - 1), turn: named }) ?? null;
     const { result, requestIds, next } = await sampleTurn(
       this.#engine,
       {
@@ -212,7 +211,7 @@ export class EngineActions implements ActionSource {
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );
     // An action that is never read is never trained.
-    const kept = sink === null || experts === null || next.type !== "read" ? null : await experts.keep(sink);
+    const kept = experts === null || next.type !== "read" ? null : await experts.keep();
     const recorded = this.#recorder.act({ ...result, requestIds, routedExperts: kept });
     const event = {
       type: "turn",

@@ -7,10 +7,9 @@ import { attribute, type AttributedError, type Boundary } from "../../core/failu
 import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
 import { isSameValue } from "../../python-semantics/json/value.ts";
 import type { ActionSource, RequestedAction } from "./actions.ts";
-import { type Ending, isEnding } from "./ending.ts";
+import { type Ending, isEnding, type StepDeadlines } from "./step-deadlines.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
-import type { StepDeadlines } from "./step-deadlines.ts";
 
 type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result" | "user-outcome">;
 

@@ -2,17 +2,16 @@
 // imports none.
 
 import type { AgentStrategy } from "../../core/agent.ts";
-import { type Engine, defaultSampling, type SamplingParams } from "../../core/engine.ts";
+import { type Engine, defaultSampling, type SampleResult, type SamplingParams } from "../../core/engine.ts";
 import type { EnvironmentSource } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
 import type { Failure } from "../../core/failure.ts";
 import type { Grading } from "../../core/grading.ts";
 import type { Renderer } from "../../core/renderer.ts";
+import type { RoutedExperts } from "../../core/turn.ts";
 import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import { requireWhole } from "../../lib/options.ts";
-import type { RetryPolicy } from "../../lib/limits.ts";
-import type { RoutedExpertsSink } from "./expert-rows.ts";
+import { requireWhole, type RetryPolicy } from "../../lib/limits.ts";
 
 /** The implementations of an episode. All are shared by concurrent episodes. */
 export type EpisodeParts = {
@@ -148,11 +147,31 @@ export type EpisodeOptions = {
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   readonly clock?: Clock;
   /**
-   * Requests the experts that a mixture-of-experts model chooses, and writes them to this sink. A
-   * turn whose reply has none fails the episode at boundary "engine". @default null
+   * Requests the experts that a mixture-of-experts model chooses, and hands them to this hook:
+   * `keepExperts(sink)` writes them to a file. A turn whose reply has none fails the episode at
+   * boundary "engine". @default null
    */
-  readonly routedExperts?: RoutedExpertsSink | null;
+  readonly routedExperts?: ExpertsHook | null;
 };
+
+/**
+ * Called at the beginning of each turn. `start`: first token whose experts are not known yet.
+ * `turn`: its name in messages.
+ */
+export type ExpertsHook = (turn: { readonly start: number; readonly turn: string }) => TurnExperts;
+
+/** Takes the experts of one turn. Single use. */
+export interface TurnExperts {
+  /** First token to request experts for. */
+  readonly from: number;
+  /**
+   * Takes the experts of a call. Throws an `AttributedError` at boundary "engine" when they are
+   * missing, or do not match the tokens in number.
+   */
+  take(result: SampleResult, promptLength: number): void;
+  /** Called when the turn is read. Resolves with their place, for the record. */
+  keep(): Promise<RoutedExperts>;
+}
 
 export const defaultLimits: EpisodeLimits = Object.freeze({
   maxTurns: 30,

@@ -5,6 +5,7 @@
 import type { SampleResult } from "../../core/engine.ts";
 import { type AttributedError, faultAt } from "../../core/failure.ts";
 import type { RoutedExperts } from "../../core/turn.ts";
+import type { ExpertsHook, TurnExperts } from "./episode-options.ts";
 
 /** Storage for a run's experts, with their shape in its model. */
 export interface RoutedExpertsSink {
@@ -14,35 +15,33 @@ export interface RoutedExpertsSink {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** Expert rows of one turn. Single use. */
-export class ExpertRows {
-  readonly #shape: Pick<RoutedExpertsSink, "layers" | "topk">;
+/** The hook of an episode that writes the experts of its turns to `sink`. */
+export function keepExperts(sink: RoutedExpertsSink): ExpertsHook {
+  return (turn) => new ExpertRows(sink, turn);
+}
+
+class ExpertRows implements TurnExperts {
+  readonly #sink: RoutedExpertsSink;
   readonly #start: number;
   readonly #turn: string;
   readonly #parts: Uint8Array[] = [];
   #rows = 0;
 
-  /** `start`: first token whose experts are not known yet. `turn`: its name in messages. */
-  constructor(shape: Pick<RoutedExpertsSink, "layers" | "topk">, { start, turn }: { start: number; turn: string }) {
-    this.#shape = shape;
+  constructor(sink: RoutedExpertsSink, { start, turn }: Parameters<ExpertsHook>[0]) {
+    this.#sink = sink;
     this.#start = start;
     this.#turn = turn;
   }
 
-  /** First token to request experts for. */
   get from(): number {
     return this.#start + this.#rows;
   }
 
-  /**
-   * Takes the experts of a call. Throws an `AttributedError` at boundary "engine" when they are
-   * missing, or do not match the tokens in number.
-   */
   take({ routedExpertBytes: bytes = null, sampledTokens, finish }: SampleResult, promptLength: number): void {
     // Without the last token, which was sampled and never fed to the model.
     const all = promptLength + sampledTokens.length - 1;
     const rows = all - this.from;
-    const size = this.#shape.layers * this.#shape.topk * 4;
+    const size = this.#sink.layers * this.#sink.topk * 4;
     if (bytes === null) {
       // The call was aborted before it ran; the next one has the same tokens.
       if (finish.reason === "abort" && sampledTokens.length === 0) return;
@@ -55,7 +54,7 @@ export class ExpertRows {
     const given = bytes.length === all * size ? bytes.subarray(this.from * size) : bytes;
     if (given.length !== rows * size) {
       throw this.#refuse(
-        `the reply has ${bytes.length} bytes, but ${rows} rows of ${this.#shape.layers} layers by ${this.#shape.topk} have ${rows * size}; ` +
+        `the reply has ${bytes.length} bytes, but ${rows} rows of ${this.#sink.layers} layers by ${this.#sink.topk} have ${rows * size}; ` +
           "set the model's own numbers in --routed-experts <layers>x<experts per token>",
       );
     }
@@ -64,8 +63,8 @@ export class ExpertRows {
   }
 
   /** Writes all experts of the turn: one byte per number unless some number needs two. */
-  async keep(sink: RoutedExpertsSink): Promise<RoutedExperts> {
-    const { layers, topk } = this.#shape;
+  async keep(): Promise<RoutedExperts> {
+    const { layers, topk } = this.#sink;
     const numbers = new Uint16Array(this.#rows * layers * topk);
     let at = 0;
     let highest = 0;
@@ -84,7 +83,7 @@ export class ExpertRows {
       bytes[place * width] = numbers[place]! & 0xff;
       if (width === 2) bytes[place * 2 + 1] = numbers[place]! >> 8;
     }
-    return { offset: await sink.write(bytes), rows: this.#rows, layers, topk, width };
+    return { offset: await this.#sink.write(bytes), rows: this.#rows, layers, topk, width };
   }
 
   #refuse(state: string): AttributedError {

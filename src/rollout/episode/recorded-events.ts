@@ -1,12 +1,14 @@
 // The recorded part of an episode whose process died, replayed event by event by the same loop that
 // runs live. Not a journal: see `store/`. Computed values are computed again and compared; values
-// from outside are taken as recorded.
+// from outside are taken as recorded; the user continues after the lines that it has spoken.
 
-import type { ToolResult } from "../../core/environment.ts";
+import type { Task, ToolResult } from "../../core/environment.ts";
+import { attribute, ConfigurationError, type AttributedError, type Boundary, faultAt } from "../../core/failure.ts";
+import type { UserSimulator, UserSource, PastLine } from "../../core/user.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
-import { type AttributedError, type Boundary, faultAt } from "../../core/failure.ts";
-import type { PastLine } from "../../core/user.ts";
-import type { Ending } from "./ending.ts";
+import type { Ending } from "./step-deadlines.ts";
 
 export type EventOf<T extends EpisodeEvent["type"]> = Extract<EpisodeEvent, { type: T }>;
 
@@ -109,4 +111,32 @@ export function spokenLines(events: readonly EpisodeEvent[]): readonly PastLine[
     }
   }
   return spoken;
+}
+
+/**
+ * The user of an episode at the current point of its conversation. Throws a `ConfigurationError`
+ * when the source cannot make it; any other error of the source is a failure of the episode, at its
+ * first line.
+ */
+export function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
+  try {
+    return createUser(source, task, options);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const fail = (): Promise<never> => Promise.reject(attribute(error, "user"));
+    return { open: fail, reply: fail };
+  }
+}
+
+function createUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
+  const seed = deriveSeed(options.seed, "user");
+  const spoken = spokenLines(options.resumeFrom);
+  const last = spoken.at(-1)?.line.type;
+  // After a hang-up no further line is requested.
+  if (last === undefined || last === "hang-up") return source.create(task, { seed });
+  if (source.resume !== undefined) return source.resume(task, { seed, lines: spoken });
+  throw new ConfigurationError(
+    `Cannot resume episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot resume ` +
+      "a conversation; add a resume method (see UserSource), or run the task again.",
+  );
 }

@@ -11,7 +11,7 @@ import { createRoutedExpertsFile, episodeFromJson, episodeLine, openRoutedExpert
 import { createFunctionSampler, createRouterFront, createSglangFront } from "../../testing/index.ts";
 import { expertsOf } from "../../trajectories/index.ts";
 import { count, instantClock, leave, type Reply, task, tokenizer, world } from "./episode-world.test-helper.ts";
-import { episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
+import { episodeSamples, type EpisodeOptions, keepExperts, runEpisode } from "../index.ts";
 
 const [layers, topk] = [3, 2];
 
@@ -60,7 +60,7 @@ async function placeOfBytes() {
   const folder = await mkdtemp(join(tmpdir(), "experts-"));
   folders.push(folder);
   const file = createRoutedExpertsFile(folder);
-  return { folder, file, sink: { layers, topk, write: (bytes: Uint8Array) => file.write(bytes) } };
+  return { folder, file, keep: keepExperts({ layers, topk, write: (bytes) => file.write(bytes) }) };
 }
 
 type Case = {
@@ -71,11 +71,11 @@ type Case = {
 };
 
 async function play(one: Case, spoil?: (bytes: Uint8Array, from: number) => Uint8Array | null) {
-  const { folder, file, sink } = await placeOfBytes();
+  const { folder, file, keep } = await placeOfBytes();
   const { parts, model } = world(one.replies, ["Please count.", "To 3.", "###STOP###"], one.world);
   const given = { ...(one.most === undefined ? {} : { most: one.most }), ...(spoil === undefined ? {} : { spoil }) };
   const engine = routing(model, given);
-  const options = { clock: instantClock(), routedExperts: sink, ...one.options };
+  const options = { clock: instantClock(), routedExperts: keep, ...one.options };
   const episode = await runEpisode(task, { ...parts, engine }, options);
   await file.close();
   return { episode, folder, from: engine.from };
@@ -163,7 +163,7 @@ describe("routed experts", () => {
       {
         clock: instantClock(),
         resumeFrom: resumeFrom.slice(0, resumeFrom.findIndex(({ type }) => type === "decision") + 1),
-        routedExperts: { layers, topk, write: (bytes) => file.write(bytes) },
+        routedExperts: keepExperts({ layers, topk, write: (bytes) => file.write(bytes) }),
       },
     );
     await file.close();
@@ -207,7 +207,7 @@ describe("routed experts", () => {
         return { ...result, routedExpertBytes: bytesOf(sequence, 0) };
       },
     };
-    const options = { clock: instantClock(), routedExperts: whole.sink };
+    const options = { clock: instantClock(), routedExperts: whole.keep };
     const other = await runEpisode(task, { ...parts, engine }, options);
     await whole.file.close();
     expect(check(other, whole.folder)).toBe(1);
@@ -231,9 +231,9 @@ describe("routed experts", () => {
       http: createHandlerClient((asked) => front.handle(asked), { boundary: "engine" }),
       stream,
     });
-    const { folder, file, sink } = await placeOfBytes();
+    const { folder, file, keep } = await placeOfBytes();
     const { parts } = world([], ["Please count.", "To 3.", "###STOP###"]);
-    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: sink });
+    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: keep });
     await file.close();
     await engine.close();
     expect(episode.failure).toBeNull();
@@ -247,9 +247,9 @@ describe("routed experts", () => {
     const router = createRouterFront({ workers: [{ url: "http://worker:1", handle }] });
     const http = createHandlerClient((asked) => router.handle(asked), { boundary: "engine" });
     const engine = createSglangEngine({ http });
-    const { sink } = await placeOfBytes();
+    const { keep } = await placeOfBytes();
     const { parts } = world([], ["Please count."]);
-    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: sink });
+    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: keep });
     expect(episode.failure?.message).toContain("a router may leave the field out");
     await engine.close();
   });
@@ -260,9 +260,9 @@ describe("routed experts", () => {
     const engine = createSglangEngine({
       http: createHandlerClient((asked) => front.handle(asked), { boundary: "engine" }),
     });
-    const { sink } = await placeOfBytes();
+    const { keep } = await placeOfBytes();
     const { parts } = world([], ["Please count."]);
-    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: sink });
+    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: keep });
     expect(episode.failure).toMatchObject({ boundary: "engine", code: "bad-reply", retryable: false });
     await engine.close();
   });

@@ -28,9 +28,8 @@ import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { EpisodeEvents } from "./episode-events.ts";
 import { gradeEpisode } from "./grade-episode.ts";
-import { makeUser } from "./make-user.ts";
-import { StepDeadlines } from "./step-deadlines.ts";
-import { type Ending, endingOf, stop } from "./ending.ts";
+import { makeUser } from "./recorded-events.ts";
+import { StepDeadlines, type Ending, endingOf, stop } from "./step-deadlines.ts";
 
 /**
  * Lines of calls that a user may write in a row; environments with acting users end such an episode

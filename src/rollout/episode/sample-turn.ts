@@ -16,9 +16,8 @@ import type { Finish } from "../../core/turn.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { retry } from "../../lib/limits.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
-import type { ResolvedOptions } from "./episode-options.ts";
-import type { ExpertRows } from "./expert-rows.ts";
-import { type Ending, endingOf, stop } from "./ending.ts";
+import type { ResolvedOptions, TurnExperts } from "./episode-options.ts";
+import { type Ending, endingOf, stop } from "./step-deadlines.ts";
 
 export type TurnRequest = {
   readonly prompt: TokenBuffer;
@@ -41,7 +40,7 @@ export type TurnRequest = {
   /** Constraint as in the engine's request; a turn that the server aborts is then sampled again. @default null */
   readonly constraint?: SampleRequest["constraint"];
   /** Takes the experts that the calls report. @default null */
-  readonly experts?: ExpertRows | null;
+  readonly experts?: TurnExperts | null;
 };
 
 /** Result of a turn, and its consequence for the episode. */

@@ -1,9 +1,11 @@
 // Steps of an episode except engine calls: the boundary to which errors are attributed, the
 // deadline of each step, and the signal that informs an environment that its answer is no longer
-// awaited. Not the deadlines of engine calls: see `sample-turn.ts`.
+// awaited; and the ending of an episode, which steps return. Faults are thrown until the loop
+// catches them, once, and turns them into endings. Not the deadlines of engine calls: see
+// `sample-turn.ts`.
 
+import { attribute, type Failure, type StopReason, type Boundary, faultAt } from "../../core/failure.ts";
 import type { EnvironmentCallOptions } from "../../core/environment.ts";
-import { attribute, type Boundary, faultAt } from "../../core/failure.ts";
 import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 
@@ -120,4 +122,28 @@ export class StepDeadlines {
       throw faultAt(boundary, "timeout", message, { retryable: true, cause: error });
     }
   }
+}
+
+/** The ending of an episode. */
+export type Ending = {
+  readonly type: "ending";
+  readonly stopReason: StopReason;
+  /** The failure of an ending by a fault; `null` otherwise. */
+  readonly failure: Failure | null;
+};
+
+export function stop(stopReason: StopReason): Ending {
+  return { type: "ending", stopReason, failure: null };
+}
+
+/** The ending for a thrown error: a cancelled episode, a full context, or a fault. */
+export function endingOf(error: unknown, signal: AbortSignal | null): Ending {
+  if (signal?.aborted) return stop("cancelled");
+  const { failure } = attribute(error, "environment");
+  if (failure.boundary === "engine" && failure.code === "context-length") return stop("context_length");
+  return { type: "ending", stopReason: "fault", failure };
+}
+
+export function isEnding(value: { readonly type: string } | null): value is Ending {
+  return value?.type === "ending";
 }

@@ -4,8 +4,7 @@
 // decides when a group may begin.
 
 import type { GroupRecord, Task } from "../../core/index.ts";
-import { groupIdOf, type PlannedGroup } from "../groups.ts";
-import type { GroupResult } from "../tasks.ts";
+import { groupIdOf, type GroupResult, type PlannedGroup } from "../groups.ts";
 import type { BegunGroup, EarlierProduction, ProducerPlan } from "./producer-options.ts";
 import type { UsedWeights, WeightHistory } from "./staleness.ts";
 

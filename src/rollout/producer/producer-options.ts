@@ -6,8 +6,7 @@ import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
 import type { DispatchEpisode, FinishedEpisode } from "../episode-runner.ts";
 import type { RankGroup } from "../rank-group.ts";
 import type { ExportSamples, GroupStore } from "../group-scheduler.ts";
-import type { GroupPolicy } from "../groups.ts";
-import type { TaskSource } from "../tasks.ts";
+import type { GroupPolicy, TaskSource } from "../groups.ts";
 
 export type ProducerPlan = {
   readonly taskset: Taskset;

@@ -9,7 +9,7 @@
 
 import type { EpisodeEvent, GroupRecord } from "../../core/index.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { requireWhole, requireWholeOrInfinite } from "../../lib/options.ts";
+import { requireWhole, requireWholeOrInfinite } from "../../lib/limits.ts";
 import { GroupScheduler } from "../group-scheduler.ts";
 import {
   type FinishedGroup,

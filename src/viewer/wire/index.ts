@@ -3,5 +3,5 @@
 export * from "./decode.ts";
 export * from "./overlay.ts";
 export { apiPath, type PathValue } from "./paths.ts";
-export { wellFormed } from "../../lib/visible-text.ts";
+export { wellFormed } from "../../lib/text.ts";
 export type * from "./wire.ts";

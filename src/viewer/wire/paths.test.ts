@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { wellFormed } from "../../lib/visible-text.ts";
+import { wellFormed } from "../../lib/text.ts";
 import { apiPath } from "./paths.ts";
 
 const text = fc.string({ unit: fc.oneof(fc.string({ unit: "binary", maxLength: 2 }), fc.constantFrom("\ud800", "\udfff", "😀", "/", "?", "#", "%")) }); // prettier-ignore

@@ -1,7 +1,7 @@
 // Addresses of answers, shared by the page that requests them, the server that answers and the
 // exported file that holds its answers.
 
-import { wellFormed } from "../../lib/visible-text.ts";
+import { wellFormed } from "../../lib/text.ts";
 
 export type PathValue = string | number | boolean | null | undefined;
 

@@ -20,7 +20,7 @@ import {
   type RemoteSession,
 } from "../index.ts";
 import { ask, connectTo, farewell, faultOfFrame, type Place, type StepAnswer, steps } from "./frames.ts";
-import { wellFormed } from "../../../lib/visible-text.ts";
+import { wellFormed } from "../../../lib/text.ts";
 
 const where = "what our own server sends";
 

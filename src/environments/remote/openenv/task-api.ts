@@ -5,7 +5,7 @@
 import { fromPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonValue } from "../../../python-semantics/json/value.ts";
 import { asCount, asList, asObject, asText, fieldOf, remoteFault, type RemoteHttp } from "../index.ts";
-import { wellFormed } from "../../../lib/visible-text.ts";
+import { wellFormed } from "../../../lib/text.ts";
 import { setOwn } from "../../../lib/counts.ts";
 
 const where = "an answer of the OpenEnv server's Task API";

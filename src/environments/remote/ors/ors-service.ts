@@ -34,7 +34,7 @@ import {
   WorldRewards,
 } from "../index.ts";
 import { callTool, openSession } from "./streams.ts";
-import { wellFormed } from "../../../lib/visible-text.ts";
+import { wellFormed } from "../../../lib/text.ts";
 import { setOwn } from "../../../lib/counts.ts";
 
 export type OrsOptions = {

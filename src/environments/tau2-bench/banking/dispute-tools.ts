@@ -1,7 +1,7 @@
 // Discoverable tools of the agent for disputes of card transactions, for rewards, and for transfers.
 
 import { isOrdered, isTruthy, pythonTypeName, typeError } from "../../../python-semantics/index.ts";
-import { numberOf } from "../../../python-semantics/numbers.ts";
+import { numberOf } from "../../../python-semantics/json/value.ts";
 import { JsonFloat, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { defineDiscoverableTool, type Method } from "../toolkit.ts";
 import { depositImages } from "./deposit-images.ts";
