@@ -129,7 +129,10 @@ function schemaForm(value: unknown, field: string): Extract<WholeForm, { readonl
     const schema: unknown = typeof value === "string" ? JSON.parse(bounded(value, field)) : value;
     const read = anyNames(z.unknown()).safeParse(schema);
     if (!read.success) throw invalid(`${field} has no JSON schema, which is an object`, field);
-    return { type: "json-schema", schema: bounded(dumpJson(fromPlain(read.data)), field) };
+    const form = bounded(dumpJson(fromPlain(read.data)), field);
+    // A number beyond the largest float has no JSON text.
+    JSON.parse(form);
+    return { type: "json-schema", schema: form };
   } catch (error) {
     if (error instanceof SyntaxError) throw invalid(`${field} is not the JSON text of a schema`, field);
     // Only text can be nested so deeply: the depth of bodies is bounded.

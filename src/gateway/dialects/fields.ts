@@ -199,22 +199,24 @@ export function chosenTools(
   { allowed, mustCall }: ToolChoice,
   others: readonly string[],
 ): readonly Tool[] {
+  const known = new Set([...tools.map(({ name }) => name), ...others]);
+  const missing = [...(allowed ?? [])].find((name) => !known.has(name));
+  if (missing !== undefined) {
+    const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or remove it from the choice.`;
+    throw new GatewayError("invalid-request", message, { param: "tool_choice" });
+  }
+  const shown = allowed === null ? tools : tools.filter(({ name }) => allowed.has(name));
   const named = mustCall === null || mustCall === "any" ? [] : mustCall;
-  const absent = named.find((name) => !tools.some((tool) => tool.name === name));
-  if (absent !== undefined || (mustCall === "any" && tools.length === 0)) {
+  const absent = named.find((name) => !shown.some((tool) => tool.name === name));
+  if (absent !== undefined || (mustCall === "any" && shown.length === 0)) {
     const what =
       absent === undefined
-        ? "a call, but there are no functions"
+        ? `a call, but ${allowed === null ? "there are no functions" : "it allows no function"}`
         : `the tool "${absent}", which is not among its functions`;
     const message = `Cannot read the request: tool_choice requires ${what}; send it, or leave the choice out.`;
     throw new GatewayError("invalid-request", message, { param: "tool_choice" });
   }
-  if (allowed === null) return tools;
-  const known = new Set([...tools.map(({ name }) => name), ...others]);
-  const missing = [...allowed].find((name) => !known.has(name));
-  if (missing === undefined) return tools.filter(({ name }) => allowed.has(name));
-  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or remove it from the choice.`;
-  throw new GatewayError("invalid-request", message, { param: "tool_choice" });
+  return shown;
 }
 
 /** One server-sent event. */
