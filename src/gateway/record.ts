@@ -183,6 +183,7 @@ export class SessionRecord implements SampledItems {
 
   /** Number of tokens of the prompt that this request would have. */
   *countTokens(request: GatewayRequest): Steps<number> {
+    if (request.promptTokens !== null) return request.promptTokens.length;
     const tools = this.#history.toolSet(request.tools);
     const { basis, covered, rendered } = yield* this.#find(request.messages, tools);
     const newMessages = rendered.slice(covered);

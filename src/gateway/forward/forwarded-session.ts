@@ -37,6 +37,7 @@ import type { SessionCall, SessionCounters } from "../session-call.ts";
 import { Deltas } from "../streaming.ts";
 import { UnusedFields, unusedNames } from "../unused-fields.ts";
 import { conversationTo, ForwardedRecord, type ForwardedTurn, type PlacedRequest } from "./forwarded-record.ts";
+import { isWireDialect } from "./forwarded-request.ts";
 import {
   type BegunCall,
   type CallAnswer,
@@ -191,7 +192,7 @@ export class ForwardedSession implements ForwardingSession {
    */
   async forward(dialect: Dialect, request: ProgramRequest): Promise<ForwardedReply | null> {
     const model = this.#model();
-    if (!model.supports(dialect.name)) return null;
+    if (!isWireDialect(dialect) || !model.supports(dialect.name)) return null;
     const { sampling } = this.#parts;
     const seedOf = (call: number): number | null => this.#seedOf(call);
     return forwardRequest(this, { model, dialect, request, sampling, seedOf, record: this.#record });
@@ -436,6 +437,7 @@ export class ForwardedSession implements ForwardingSession {
         createdAt: seconds(),
         sampledTokens: new Uint32Array(),
         logprobs: null,
+        weightSpans: [],
         finish: { reason, matched: null, raw: null },
         usage: { promptTokens: usage.inputTokens, cachedTokens: null, sampledTokens: usage.outputTokens },
       },
