@@ -14,6 +14,8 @@ export type RequestHeaders = Readonly<Record<string, string | readonly string[] 
 export type GatewayRequest = {
   /** The prompt as token ids, instead of a conversation; `null` if the prompt is rendered. */
   readonly promptTokens: Uint32Array | null;
+  /** Name of the field that holds the ids. */
+  readonly promptField: string;
   /**
    * The conversation as the client has it. Assistant messages in it may or may not have been
    * sampled here.

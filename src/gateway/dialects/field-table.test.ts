@@ -217,7 +217,9 @@ describe.each(Object.keys(requests) as DialectName[])("a request of %s", (dialec
       const { ignored_fields: before, ignored_sampling: sampling } = await counted(key);
       expect([field, before, sampling]).toEqual([field, {}, {}]);
       if (rule.status !== "counted") continue;
-      expect((await ask(samplingExamples[field.split(".").at(-1)!] ?? otherThanNeutral(rule))).status).toBe(200);
+      expect(
+        (await ask(samplingExamples[field.slice(field.lastIndexOf(".") + 1)] ?? otherThanNeutral(rule))).status,
+      ).toBe(200);
       const { ignored_fields: fields, ignored_sampling: sampled } = await counted(key);
       expect(rule.sampling === null ? fields : sampled).toEqual({ [field]: 1 });
     }

@@ -276,7 +276,9 @@ const onlyText = (neutral: readonly unknown[] = []): FieldRule =>
   refused("a model of text answers with text", "leave it out", neutral);
 
 const google: FieldTable = {
-  contents: done("text, function calls and responses, thoughts; a last content of the model is refused"),
+  contents: done(
+    "text, function calls, thoughts, and responses, shown as their output; a last content of the model is refused",
+  ),
   model: done("that of the path is echoed"),
   systemInstruction: done(),
   tools: done("function declarations; tools of other kinds are not shown, and counted as `ignored_tools`"),

@@ -87,6 +87,7 @@ export function requestOf(
 ): GatewayRequest {
   return {
     promptTokens: null,
+    promptField: "prompt",
     tools: [],
     mayCall: false,
     stop: [],

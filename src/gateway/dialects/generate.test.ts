@@ -140,11 +140,9 @@ describe.each(names)("the interface of %s", (name) => {
     ["an absent prompt", null],
   ])("refuses a prompt that is %s", async (_, prompt) => {
     const world = await openWorld(() => "fine");
-    const { status, json } = await post(world.gateway, path, {
-      ...body,
-      [name === "sglang" ? "input_ids" : "token_ids"]: prompt,
-    });
-    expect([status, of(json["error"])["code"]]).toEqual([400, 400]);
+    const field = name === "sglang" ? "input_ids" : "token_ids";
+    const { status, json } = await post(world.gateway, path, { ...body, [field]: prompt });
+    expect([status, json["error"]]).toMatchObject([400, { code: 400, param: field }]);
     expect(world.sampled).toEqual([]);
     await world.close();
   });

@@ -11,6 +11,7 @@ import {
   tokenizer,
   type World,
 } from "../gateway-world.test-helper.ts";
+import { chooseRenderer } from "../../renderers/index.ts";
 import { jsonSchemaOf } from "./google-schema.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -143,7 +144,7 @@ describe("a stream", () => {
           };
           const { text } = await post(gateway, `${streamPath}${alt}`, question);
           const all = alt === "" && text.startsWith("[") ? (JSON.parse(text) as unknown[]) : eventsOf(text);
-          const last = all.at(-1) ?? JSON.parse(text);
+          const last = all.at(-1) ?? (JSON.parse(text) as unknown);
           expect(last).toMatchObject({
             error: { code: expect.any(Number) as number, status: expect.any(String) as string },
           });
@@ -151,6 +152,43 @@ describe("a stream", () => {
       );
     },
   );
+
+  test.each(["", "?alt=sse"])("that waits is kept open by empty lines, which no client reads: %j", async (alt) => {
+    await withWorld(
+      () => "fine",
+      async ({ gateway, engine }) => {
+        const sample = engine.sample.bind(engine);
+        engine.sample = async (request, options) => {
+          await new Promise((resolve) => setTimeout(resolve, 60));
+          return sample(request, options);
+        };
+        const { text } = await post(gateway, `${streamPath}${alt}`, question);
+        expect(text).toMatch(/^\n\n/);
+        expect(text).not.toContain("keepalive");
+        const all = alt === "" ? (JSON.parse(text) as unknown[]) : eventsOf(text);
+        expect(textOf(all.flatMap((one) => candidateOf(one).content.parts))).toBe("fine");
+      },
+      { keepAliveMs: 5 },
+    );
+  });
+
+  test("that its client never had is given again after a restart, and continued", async () => {
+    const world = await openWorld((prompt) => (prompt.includes("again") ? "done" : "fine"));
+    const url = `${streamPath}?alt=sse`;
+    const lost = await post(world.gateway, url, question, { delivers: false });
+    const after = await world.restart();
+    const again = await post(after.gateway, url, question);
+    const heard = (text: string): string => textOf(eventsOf(text).flatMap((one) => candidateOf(one).content.parts));
+    expect([heard(lost.text), heard(again.text), after.sampled.length]).toEqual(["fine", "fine", 0]);
+    const contents = [
+      ...question.contents,
+      { role: "model", parts: [{ text: "fine" }] },
+      { role: "user", parts: [{ text: "again" }] },
+    ];
+    expect((await post(after.gateway, path, { contents })).status).toBe(200);
+    expect(after.gateway.sessions[0]!.counters).toMatchObject({ extended: 1, branched: {} });
+    await after.close();
+  });
 
   test("that is echoed event by event is the answer that was sampled", async () => {
     await withWorld(
@@ -174,6 +212,15 @@ describe("a stream", () => {
   });
 });
 
+const renderer = chooseRenderer({
+  tokenizer,
+  chatTemplate:
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" +
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+  toolCallParser: "qwen25",
+  reasoningParser: "qwen3",
+});
+
 test("thoughts are shown where the client requests them, and an echo without them is known", async () => {
   await withWorld(
     (prompt) => (prompt.includes("again") ? "done" : "<think>\nHm, sunny.\n</think>\n\nIt is sunny."),
@@ -181,7 +228,18 @@ test("thoughts are shown where the client requests them, and an echo without the
       const config = { generationConfig: { thinkingConfig: { includeThoughts: true } } };
       const shown = candidateOf((await post(gateway, path, { ...question, ...config })).json).content;
       const plain = candidateOf((await post(gateway, path, question, { key: "s2" })).json).content;
-      expect(plain.parts.some(({ thought }) => thought === true)).toBe(false);
+      expect(shown.parts).toEqual([{ text: "Hm, sunny.\n", thought: true }, { text: "It is sunny." }]);
+      expect(plain.parts).toEqual([{ text: "It is sunny." }]);
+      const streams = await Promise.all(
+        [config, {}].map((fields, at) =>
+          post(gateway, `${streamPath}?alt=sse`, { ...question, ...fields }, { key: `s${at + 3}` }),
+        ),
+      );
+      const thoughts = streams.map(({ text }) => {
+        const parts = eventsOf(text).flatMap((event) => candidateOf(event).content.parts);
+        return textOf(parts.filter(({ thought }) => thought === true));
+      });
+      expect(thoughts).toEqual(["Hm, sunny.\n", ""]);
       const more = { role: "user", parts: [{ text: "again" }] };
       for (const [content, key] of [
         [shown, "s1"],
@@ -190,8 +248,10 @@ test("thoughts are shown where the client requests them, and an echo without the
         const contents = [...question.contents, content, more];
         expect((await post(gateway, path, { contents, ...config }, { key })).status).toBe(200);
       }
-      expect(gateway.sessions.map(({ counters }) => counters.branched)).toEqual([{}, {}]);
+      expect(gateway.sessions.map(({ counters }) => counters.branched)).toEqual([{}, {}, {}, {}]);
+      expect(gateway.sessions.map(({ counters }) => counters.extended)).toEqual([1, 1, 0, 0]);
     },
+    { renderer },
   );
 });
 
@@ -262,6 +322,29 @@ describe("a body", () => {
         expect(shown.indexOf("first")).toBeLessThan(shown.indexOf('{"error":"second"}'));
         const { counters } = world.gateway.sessions[0]!;
         expect(counters).toMatchObject({ extended: 1, branched: {}, ignoredTools: 2 });
+      },
+    );
+  });
+
+  test.each([
+    [{ output: "a" }, "a"],
+    [{ result: "a" }, "a"],
+    [{ name: "f", content: "a" }, "a"],
+    [{ output: { a: 1 } }, '{"a":1}'],
+    [{ name: "g", content: "a" }, '{"name":"g","content":"a"}'],
+    [{ output: "a", error: "b" }, '{"output":"a","error":"b"}'],
+    [{ error: "a" }, '{"error":"a"}'],
+    [{}, "{}"],
+    [null, "{}"],
+  ])("shows the response of a function without what only wraps its output: %j", async (response, shown) => {
+    await withWorld(
+      () => "fine",
+      async (world) => {
+        const call = { role: "model", parts: [{ functionCall: { name: "f" } }] };
+        const contents = [...question.contents, call, { parts: [{ functionResponse: { name: "f", response } }] }];
+        const tools = [{ functionDeclarations: [{ name: "f" }] }];
+        expect((await post(world.gateway, path, { contents, tools })).status).toBe(200);
+        expect(shownIn(world)).toContain(`<tool_response>\n${shown}\n</tool_response>`);
       },
     );
   });

@@ -30,7 +30,7 @@ import {
   unknownTool,
   withRaw,
 } from "./fields.ts";
-import { camelNames, type Fields, isFields, listOf } from "./google-names.ts";
+import { camelNames, isFields, listOf } from "./google-names.ts";
 import { jsonSchemaOf } from "./google-schema.ts";
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
@@ -111,17 +111,17 @@ export function googleDialect(path: GooglePath): Dialect {
 }
 
 function restated(body: unknown, { counts }: GooglePath): unknown {
-  let fields = camelNames(body);
-  if (counts && isFields(fields) && isFields(fields["generateContentRequest"])) {
-    if (fields["contents"] !== undefined) {
-      const message = "Cannot read the request: contents and generateContentRequest both state the prompt; send one.";
-      throw new GatewayError("invalid-request", message, { param: "contents" });
-    }
-    fields = camelNames(fields["generateContentRequest"]);
+  const given = camelNames(body);
+  const whole = isFields(given) ? given["generateContentRequest"] : undefined;
+  const isNested = counts && isFields(given) && isFields(whole);
+  if (isNested && given["contents"] !== undefined) {
+    const message = "Cannot read the request: contents and generateContentRequest both state the prompt; send one.";
+    throw new GatewayError("invalid-request", message, { param: "contents" });
   }
+  const fields = isNested ? camelNames(whole) : given;
   if (!isFields(fields)) return fields;
-  const nested = ["generationConfig", "toolConfig"].map((name) => [name, camelNames((fields as Fields)[name])]);
-  const lists = ["contents", "tools"].map((name) => [name, listOf((fields as Fields)[name])]);
+  const nested = ["generationConfig", "toolConfig"].map((name) => [name, camelNames(fields[name])]);
+  const lists = ["contents", "tools"].map((name) => [name, listOf(fields[name])]);
   return { ...fields, ...Object.fromEntries([...nested, ...lists].filter(([, value]) => value !== undefined)) };
 }
 
@@ -236,14 +236,25 @@ function readModelPart(part: Part, assistant: AssistantBuilder, field: string): 
 
 function resultOf({ id, name, response, parts = [] }: z.infer<typeof resultSchema>, field: string): Message {
   if (parts.length > 0) throw unsupported("parts of a functionResponse cannot be shown to a model of text", field);
-  return { role: "tool", content: resultText(response), name: name ?? unknownTool, callId: id ?? null };
+  return { role: "tool", content: resultText(response, name), name: name ?? unknownTool, callId: id ?? null };
 }
 
-/** The output of a function is its field "output", or the whole response as JSON. */
-function resultText(response: unknown): string {
-  const output = isFields(response) && Object.keys(response).length === 1 ? response["output"] : undefined;
-  if (typeof output === "string") return output;
-  return typeof response === "string" ? response : JSON.stringify(output ?? response ?? {});
+/** Text of a result: the output of the function without what only wraps it, as JSON unless it is text. */
+function resultText(response: unknown, name: string | undefined): string {
+  const output = outputIn(response, name);
+  return typeof output === "string" ? output : JSON.stringify(output ?? {});
+}
+
+/**
+ * A response is always an object. The API's reference names its field "output", Google's library for
+ * Python writes "result", and the AI SDK "content" beside the name of the function.
+ */
+function outputIn(response: unknown, name: string | undefined): unknown {
+  if (!isFields(response)) return response;
+  const [first = "", second = null, ...others] = Object.keys(response);
+  if (second === null) return first === "output" || first === "result" ? response[first] : response;
+  const isNamed = others.length === 0 && response["name"] === name && Object.hasOwn(response, "content");
+  return isNamed ? response["content"] : response;
 }
 
 const textFields = new Set(["text", "thought", "thoughtSignature", "partMetadata", "functionCall", "functionResponse"]);

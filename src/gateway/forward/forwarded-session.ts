@@ -209,7 +209,7 @@ export class ForwardedSession implements ForwardingSession {
     const model = this.#model();
     if (request.promptTokens !== null) {
       const message = "Cannot forward the request: a prompt of token ids means nothing to this API; send messages.";
-      throw new GatewayError("unsupported", message, { param: "prompt" });
+      throw new GatewayError("unsupported", message, { param: request.promptField });
     }
     const begun = this.beginCall(dialect, digest);
     const placed = this.#record.place(request);
@@ -408,7 +408,8 @@ export class ForwardedSession implements ForwardingSession {
   }): Promise<{ readonly answer: GatewayAnswer; readonly turn: ForwardedTurn }> {
     const { messages, mayCall, tools, model: named } = request;
     const { sampling, unused } = this.#samplingOf(request);
-    const ignoredFields = [...request.ignoredFields, ...request.template.names];
+    const constrained = request.constraint?.fields ?? [];
+    const ignoredFields = [...request.ignoredFields, ...request.template.names, ...constrained];
     this.#unused.count({ ...request, ignoredFields }, unused);
     begun.ignored.push(...unused, ...ignoredFields);
     const seed = this.#seedOf(begun.number) ?? request.sampling.seed ?? null;
