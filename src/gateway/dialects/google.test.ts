@@ -38,6 +38,22 @@ async function withWorld(
   await world.close();
 }
 
+/** Lets a test decide when the engine goes on. */
+function openGate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open: () => open() };
+}
+
+/** Reads a stream; `heard` receives its text so far after every part. */
+async function readStream(gateway: World["gateway"], url: string, heard: (soFar: string) => unknown): Promise<string> {
+  const headers = { ...json, authorization: "Bearer s1" };
+  const answer = await gateway.handle({ method: "POST", url, headers, body: Buffer.from(JSON.stringify(question)) });
+  let text = "";
+  for await (const part of answer.body as AsyncIterable<string>) heard((text += part));
+  return text;
+}
+
 const shownIn = (world: World, at = 0): string => tokenizer.decode(world.sampled[at]!.prompt);
 
 describe("the path", () => {
@@ -137,14 +153,23 @@ describe("a stream", () => {
       await withWorld(
         () => "fine",
         async ({ gateway, engine }) => {
+          const gate = openGate();
           engine.sample = async (_request, options) => {
             options?.onTokens?.(tokenizer.encode("some text that is long enough to be told at once, and more of it"));
-            await new Promise((resolve) => setTimeout(resolve, 30));
+            await gate.opened;
             throw new Error("the server is gone");
           };
-          const { text } = await post(gateway, `${streamPath}${alt}`, question);
-          const all = alt === "" && text.startsWith("[") ? (JSON.parse(text) as unknown[]) : eventsOf(text);
-          const last = all.at(-1) ?? (JSON.parse(text) as unknown);
+          const text = await readStream(
+            gateway,
+            `${streamPath}${alt}`,
+            (soFar) => soFar.includes("some text") && gate.open(),
+          );
+          const all = alt === "" ? (JSON.parse(text) as unknown[]) : eventsOf(text);
+          expect(all.length).toBeGreaterThan(1);
+          expect(candidateOf(all[0]).content.parts).toMatchObject([
+            { text: expect.stringContaining("some text") as string },
+          ]);
+          const last = all.at(-1);
           expect(last).toMatchObject({
             error: { code: expect.any(Number) as number, status: expect.any(String) as string },
           });
@@ -158,11 +183,12 @@ describe("a stream", () => {
       () => "fine",
       async ({ gateway, engine }) => {
         const sample = engine.sample.bind(engine);
+        const gate = openGate();
         engine.sample = async (request, options) => {
-          await new Promise((resolve) => setTimeout(resolve, 60));
+          await gate.opened;
           return sample(request, options);
         };
-        const { text } = await post(gateway, `${streamPath}${alt}`, question);
+        const text = await readStream(gateway, `${streamPath}${alt}`, (soFar) => soFar.includes("\n\n") && gate.open());
         expect(text).toMatch(/^\n\n/);
         expect(text).not.toContain("keepalive");
         const all = alt === "" ? (JSON.parse(text) as unknown[]) : eventsOf(text);
