@@ -18,7 +18,7 @@ function camelName(name: string): string {
   return name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A list; a value alone is a list of one, as Google's servers read it. */
+/** A list; any other value is a list of one, as Google's servers read it. */
 export function listOf(value: unknown): unknown {
   return value === undefined || value === null || Array.isArray(value) ? value : [value];
 }

@@ -36,7 +36,7 @@ import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
 /** An object with camel-case names. */
 const named = <T extends z.ZodRawShape>(shape: T) => z.preprocess(camelNames, z.object(shape));
-/** A list whose only item may stand alone. */
+/** A list, or its only item without brackets. */
 const many = <T extends z.ZodType>(item: T) => z.preprocess(listOf, z.array(item));
 
 const callSchema = named({ id: optional(z.string()), name: z.string().min(1), args: z.unknown().optional() });
