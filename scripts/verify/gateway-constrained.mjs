@@ -26,6 +26,7 @@ const packages = {
   "@ai-sdk/openai-compatible": "3.0.92",
   "@ai-sdk/anthropic": "4.0.105",
   "@anthropic-ai/sdk": "1.14.0",
+  "@google/genai": "2.32.0",
   "@mlc-ai/web-xgrammar": "0.1.27",
   zod: "4.6.7",
 };
@@ -38,6 +39,7 @@ const packages = {
 const clients = [
   { name: "openai, Chat and Responses", program: "constrained-openai.mjs" },
   { name: "@anthropic-ai/sdk", program: "constrained-anthropic.mjs" },
+  { name: "@google/genai", program: "constrained-google.mjs" },
   { name: "ai generateObject, OpenAI-compatible", program: "constrained-ai-sdk.mjs", more: ["compatible"] },
   { name: "ai generateObject, Responses", program: "constrained-ai-sdk.mjs", more: ["responses"] },
   { name: "ai generateObject, Anthropic", program: "constrained-ai-sdk.mjs", more: ["anthropic"] },

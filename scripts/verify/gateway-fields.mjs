@@ -1,4 +1,4 @@
-// The fields of requests as typed by the client libraries of OpenAI and Anthropic: read from the
+// The fields of requests as typed by the client libraries of OpenAI, Anthropic and Google: read from the
 // declarations of installed packages, and compared with those that the table of the gateway's
 // dialects was written for. A new field has no row yet, and the gateway only counts it.
 //
@@ -24,6 +24,27 @@ const anthropic = {
   messages: "@anthropic-ai/sdk/resources/messages/messages.d.ts",
   beta: "@anthropic-ai/sdk/resources/beta/messages/messages.d.ts",
 };
+
+const google = "@google/genai/dist/genai.d.ts";
+
+/** Options of @google/genai that it keeps to itself. */
+const ownOptions = ["httpOptions", "abortSignal", "automaticFunctionCalling", "automaticContinuation"];
+/** Options that it sends inside `generationConfig`; it types them beside those of the request. */
+const inConfig = (/** @type {string} */ name) => (isBeside(name) ? name : `generationConfig.${name}`);
+const isBeside = (/** @type {string} */ name) =>
+  [
+    "cachedContent",
+    "continuationToken",
+    "generationOutputConfig",
+    "labels",
+    "modelArmorConfig",
+    "safetySettings",
+    "serviceTier",
+    "store",
+    "systemInstruction",
+    "toolConfig",
+    "tools",
+  ].includes(name);
 
 /**
  * File, type, and the field to which these fields belong.
@@ -51,6 +72,11 @@ const sources = {
     [anthropic.beta, "MessageCreateParamsBase"],
     [anthropic.beta, "BetaOutputConfig", "output_config"],
   ],
+  google: [
+    [google, "GenerateContentConfig"],
+    [google, "GenerationConfig", "generationConfig"],
+    [google, "ToolConfig", "toolConfig"],
+  ],
 };
 
 /** @typedef {{ readonly packages: Readonly<Record<string, string>>, readonly fields: Readonly<Record<string, readonly string[]>> }} ClientFields */
@@ -65,11 +91,16 @@ export function clientFields(folder) {
     /** @type {{ version: string }} */ (JSON.parse(read(join(name, "package.json")))).version;
   const fields = Object.entries(sources).map(([dialect, types]) => {
     const names = types.flatMap(([file, type, parent]) =>
-      fieldsOf(read(file), type).map((name) => (parent === undefined ? name : `${parent}.${name}`)),
+      fieldsOf(read(file), type)
+        .filter((name) => !ownOptions.includes(name))
+        .map((name) => (type === "GenerateContentConfig" ? inConfig(name) : name))
+        .map((name) => (parent === undefined ? name : `${parent}.${name}`)),
     );
     return /** @type {const} */ ([dialect, [...new Set(names)].sort()]);
   });
-  const packages = ["openai", "@anthropic-ai/sdk"].map((name) => /** @type {const} */ ([name, versionOf(name)]));
+  const packages = ["openai", "@anthropic-ai/sdk", "@google/genai"].map(
+    (name) => /** @type {const} */ ([name, versionOf(name)]),
+  );
   return { packages: Object.fromEntries(packages), fields: Object.fromEntries(fields) };
 }
 

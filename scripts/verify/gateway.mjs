@@ -38,12 +38,14 @@ const packages = {
   "@ai-sdk/openai": "4.0.118",
   "@ai-sdk/openai-compatible": "3.0.92",
   "@ai-sdk/anthropic": "4.0.105",
+  "@ai-sdk/google": "4.0.121",
   "@anthropic-ai/sdk": "1.14.0",
+  "@google/genai": "2.32.0",
   "@langchain/openai": "1.6.0",
   "@langchain/core": "1.4.0",
   zod: "4.6.7",
 };
-const pythonPackages = ["openai==3.57.0", "anthropic==2.14.0"];
+const pythonPackages = ["openai==3.57.0", "anthropic==2.14.0", "google-genai==3.6.1"];
 
 /**
  * Name, program, and further arguments after address and mode.
@@ -55,15 +57,19 @@ const clients = [
   ["openai, Responses", "openai-responses.mjs"],
   ["openai, Responses by id", "openai-responses-by-id.mjs"],
   ["@anthropic-ai/sdk", "anthropic.mjs"],
+  ["@google/genai", "google.mjs", "models"],
+  ["@google/genai, Chat", "google.mjs", "chat"],
   ["@openai/agents, Responses", "agents.mjs", "responses"],
   ["@openai/agents, Chat", "agents.mjs", "chat"],
   ["ai, Responses", "ai-sdk.mjs", "responses"],
   ["ai, Chat", "ai-sdk.mjs", "chat"],
   ["ai, OpenAI-compatible", "ai-sdk.mjs", "compatible"],
   ["ai, Anthropic", "ai-sdk.mjs", "anthropic"],
+  ["ai, Google", "ai-sdk.mjs", "google"],
   ["@langchain/openai", "langchain.mjs"],
   ["openai for Python", "openai_chat.py"],
   ["anthropic for Python", "anthropic_messages.py"],
+  ["google-genai for Python", "google_genai.py"],
 ];
 
 /** Time limit of one client program. */
@@ -81,7 +87,7 @@ export async function verifyGateway({ full }) {
   cpSync(join(root, "scripts", "verify", "gateway-clients"), folder, { recursive: true });
   const { bin } = makeEnvironment({ name: "gateway-clients", packages: pythonPackages });
   process.stdout.write(
-    `Python: openai ${versionOf(bin("python"), "openai")}, anthropic ${versionOf(bin("python"), "anthropic")}\n`,
+    `Python: ${["openai", "anthropic", "google-genai"].map((name) => `${name} ${versionOf(bin("python"), name)}`).join(", ")}\n`,
   );
   let failed = verifyFields(folder);
   const work = mkdtempSync(join(tmpdir(), "trainable-agents-gateway-"));
@@ -202,8 +208,8 @@ async function runSnippets(folder, python, work) {
     );
   }
   await running.close();
-  if (snippets.length === 6) return failed;
-  process.stdout.write(`FAILED docs/gateway.md has ${snippets.length} programs, expected 6\n`);
+  if (snippets.length === 7) return failed;
+  process.stdout.write(`FAILED docs/gateway.md has ${snippets.length} programs, expected 7\n`);
   return failed + 1;
 }
 

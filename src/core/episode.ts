@@ -63,7 +63,7 @@ export type EpisodeEvent =
       readonly turn: number;
       /** Number of the call in its session; part of the ids of tool calls. */
       readonly call: number;
-      readonly dialect: "chat" | "messages" | "responses" | "completions";
+      readonly dialect: "chat" | "messages" | "responses" | "completions" | "google" | "sglang" | "vllm";
       /** SHA-256 (hex) of the request. */
       readonly digest: string;
       /**

@@ -15,7 +15,7 @@ describe("credentialIn()", () => {
       fc.property(
         key,
         scheme,
-        fc.subarray(["authorization", "x-api-key", "api-key"]),
+        fc.subarray(["authorization", "x-api-key", "api-key", "x-goog-api-key"]),
         fc.boolean(),
         (one, bearer, carriers, twice) => {
           const headers = Object.fromEntries(
@@ -27,6 +27,19 @@ describe("credentialIn()", () => {
           expect(credentialIn(headers)).toBe(carriers.length === 0 ? null : one);
         },
       ),
+    );
+  });
+
+  it("is in the query where a dialect has it there, and equal to that of the headers", () => {
+    fc.assert(
+      fc.property(key, key, (one, other) => {
+        expect(credentialIn({}, one)).toBe(one);
+        expect(credentialIn({}, "")).toBeNull();
+        expect(credentialIn({ "x-goog-api-key": one }, one)).toBe(one);
+        const differ = (): unknown => credentialIn({ "x-goog-api-key": one }, other);
+        if (one === other) expect(differ()).toBe(one);
+        else expect(differ).toThrow('"x-goog-api-key" and "?key=" hold different credentials');
+      }),
     );
   });
 

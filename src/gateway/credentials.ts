@@ -1,26 +1,29 @@
 // Credential of a request: the key of a session, or the token of the gateway. Clients send it in
-// one of three headers. Two different credentials are refused: either choice could route the
+// one of four headers, or in the query. Two different credentials are refused: either choice could route the
 // request to a session that its sender did not mean.
 
 import { GatewayError, type RequestHeaders } from "./request.ts";
 
-/** Headers that carry the key: clients of OpenAI, of Anthropic, and of OpenAI in Azure. */
-const carriers = ["authorization", "x-api-key", "api-key"] as const;
+/** Headers that carry the key: clients of OpenAI, of Anthropic, of OpenAI in Azure, and of Google. */
+const carriers = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as const;
 
 type Credential = {
-  readonly carrier: (typeof carriers)[number];
+  readonly carrier: (typeof carriers)[number] | "?key=";
   readonly text: string;
   /** False for an authorization scheme that has no key: its value is only compared. */
   readonly isKey: boolean;
 };
 
 /**
- * Credential in the headers; `null` if there is none, and an empty header counts as none. Throws a
+ * Credential in the headers and the query (`inQuery`); `null` if there is none, and an empty header counts as none. Throws a
  * `GatewayError` ("unauthorized") for different credentials, in two headers or in one header that
  * was sent twice; equal ones count once.
  */
-export function credentialIn(headers: RequestHeaders): string | null {
-  const [first, ...others] = carriers.flatMap((carrier) => credentialsOf(carrier, headers[carrier]));
+export function credentialIn(headers: RequestHeaders, inQuery: string | null = null): string | null {
+  const [first, ...others] = [
+    ...carriers.flatMap((carrier) => credentialsOf(carrier, headers[carrier])),
+    ...credentialsOf("?key=", inQuery ?? ""),
+  ];
   if (first === undefined) return null;
   const other = others.find(({ text }) => text !== first.text);
   if (other === undefined) return first.isKey ? first.text : null;

@@ -1,4 +1,4 @@
-// Clients of three dialects get the right answers, whole and streamed, and the history that they
+// Clients of four dialects get the right answers, whole and streamed, and the history that they
 // send back matches the recorded conversation.
 
 import { describe, expect, test } from "vitest";
@@ -112,7 +112,7 @@ describe.each(dialects)("over %s", (dialect) => {
 
   test("null is absent", async () => {
     const rest = { temperature: null, tool_choice: null, stream: null, stop: null, model: null, metadata: null };
-    const fields = { chat: { functions: null, function_call: null, n: null, response_format: null, stream_options: null, logprobs: null, parallel_tool_calls: null }, responses: { instructions: null, previous_response_id: null, store: null, text: null, reasoning: null, conversation: null, prompt: null, background: null }, messages: { system: null, stop_sequences: null, thinking: null, output_config: null, mcp_servers: null } }; // prettier-ignore
+    const fields = { chat: { functions: null, function_call: null, n: null, response_format: null, stream_options: null, logprobs: null, parallel_tool_calls: null }, responses: { instructions: null, previous_response_id: null, store: null, text: null, reasoning: null, conversation: null, prompt: null, background: null }, messages: { system: null, stop_sequences: null, thinking: null, output_config: null, mcp_servers: null }, google: { systemInstruction: null, tools: null, toolConfig: null, generationConfig: null, cachedContent: null } }; // prettier-ignore
     await withWorld(
       () => "fine",
       async (world) => {
@@ -123,20 +123,24 @@ describe.each(dialects)("over %s", (dialect) => {
     );
   });
 
-  test("one call is shown where the client takes no more, and the record has all", async () => {
-    const single = { chat: { parallel_tool_calls: false }, responses: { parallel_tool_calls: false }, messages: { tool_choice: { type: "auto", disable_parallel_tool_use: true } } }; // prettier-ignore
-    await withWorld(
-      (prompt) => (resultsIn(prompt) === 0 ? `${call('{"city": "Rome"}')}\n${call('{"city": "Oslo"}')}` : "done"),
-      async (world) => {
-        const fields = single[dialect];
-        const heard = await say(world, dialect, start, { tools, fields });
-        expect(heard.calls).toHaveLength(1);
-        const next = [...start, answered(heard), result(heard.calls[0]!.id)];
-        expect((await say(world, dialect, next, { tools, fields })).text).toBe("done");
-        expect(countersOf(world)).toMatchObject({ extended: 1, branched: {}, ignoredFields: {} });
-      },
-    );
-  });
+  // Google's clients take any number of calls.
+  test.skipIf(dialect === "google")(
+    "one call is shown where the client takes no more, and the record has all",
+    async () => {
+      const single: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { chat: { parallel_tool_calls: false }, responses: { parallel_tool_calls: false }, messages: { tool_choice: { type: "auto", disable_parallel_tool_use: true } } }; // prettier-ignore
+      await withWorld(
+        (prompt) => (resultsIn(prompt) === 0 ? `${call('{"city": "Rome"}')}\n${call('{"city": "Oslo"}')}` : "done"),
+        async (world) => {
+          const fields = single[dialect]!;
+          const heard = await say(world, dialect, start, { tools, fields });
+          expect(heard.calls).toHaveLength(1);
+          const next = [...start, answered(heard), result(heard.calls[0]!.id)];
+          expect((await say(world, dialect, next, { tools, fields })).text).toBe("done");
+          expect(countersOf(world)).toMatchObject({ extended: 1, branched: {}, ignoredFields: {} });
+        },
+      );
+    },
+  );
 });
 
 describe.each(modes)("over $dialect, streamed: $stream", ({ dialect, stream }) => {
@@ -149,7 +153,9 @@ describe.each(modes)("over $dialect, streamed: $stream", ({ dialect, stream }) =
         async (world) => {
           const heard = await say(world, dialect, start, { tools, stream });
           expect(heard).toMatchObject({ status: 200, calls: [], text: said });
-          expect(heard.ending).toBe({ chat: "stop", responses: "completed", messages: "end_turn" }[dialect]);
+          expect(heard.ending).toBe(
+            { chat: "stop", responses: "completed", messages: "end_turn", google: "STOP" }[dialect],
+          );
           await say(world, dialect, [...start, answered(heard), { role: "user", text: "again" }], { tools, stream });
           expect(countersOf(world)).toMatchObject({ extended: 1, branched: {} });
         },
@@ -174,7 +180,9 @@ describe.each(modes)("over $dialect, streamed: $stream", ({ dialect, stream }) =
         const heard = await say(world, dialect, start, { tools, stream });
         expect(heard.calls).toHaveLength(1);
         expect(heard.raw).toContain("12345678901234567890");
-        expect(heard.ending).toBe({ chat: "tool_calls", responses: "completed", messages: "tool_use" }[dialect]);
+        expect(heard.ending).toBe(
+          { chat: "tool_calls", responses: "completed", messages: "tool_use", google: "STOP" }[dialect],
+        );
       },
     );
   });

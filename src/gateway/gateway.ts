@@ -1,5 +1,5 @@
-// The gateway: serves requests of agent programs in three dialects, and requests that open, grade
-// and end sessions. Free of sockets: a request is a value, an answer is a value or a stream of
+// The gateway: serves requests of agent programs in the dialects that they speak, and requests that
+// open, grade and end sessions. Free of sockets: a request is a value, an answer is a value or a stream of
 // text. Sockets are in `serve-socket.ts`.
 
 import { hash, timingSafeEqual } from "node:crypto";
@@ -9,15 +9,21 @@ import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/in
 import { finish, takeTurns } from "../lib/steps.ts";
 import { type Disk, DiskGuard } from "../store/index.ts";
 import { credentialIn } from "./credentials.ts";
-import { chatDialect, completionsDialect } from "./dialects/chat.ts";
-import { type Dialect, GatewayError, type GatewayRequest, type RequestHeaders } from "./request.ts";
+import { chatDialect } from "./dialects/chat.ts";
+import { dialectAt, type DialectPath } from "./dialects/dialect-paths.ts";
+import {
+  type Dialect,
+  eventFraming,
+  GatewayError,
+  type GatewayRequest,
+  type RequestHeaders,
+  type SampledItems,
+} from "./request.ts";
 import { readBody } from "./dialects/request-fields.ts";
 import { endSchema, newSessionSchema, rewardSchema } from "./session-bodies.ts";
 import { readLists } from "./dialects/fields.ts";
 import type { ProgramRequest } from "./forward/forward-request.ts";
 import { LeftWork } from "./left-work.ts";
-import { messagesDialect } from "./dialects/messages.ts";
-import { responsesDialect } from "./dialects/responses.ts";
 import { digestOf } from "./open-calls.ts";
 import type { ProgramSession } from "./program-session.ts";
 import { parseJson } from "./read-body.ts";
@@ -80,13 +86,6 @@ export type GatewayHandlerOptions = {
 /** Retry delay for clients of a gateway whose disk is full, or that is about to stop. */
 const busyRetryMs = 5000;
 
-const dialects: Readonly<Record<string, Dialect>> = {
-  "/chat/completions": chatDialect,
-  "/messages": messagesDialect,
-  "/responses": responsesDialect,
-  "/completions": completionsDialect,
-};
-
 const bodyErrorCodes = { 400: "invalid-request", 413: "too-large", 415: "unsupported-media-type" } as const;
 
 /** Answers requests. */
@@ -115,8 +114,7 @@ export class GatewayHandler {
     const [whole = "", query = ""] = received.url.split("?", 2);
     const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(whole);
     const path = prefixed?.[2] ?? whole;
-    const model = path.startsWith("/v1/") ? path.slice(3) : path;
-    const dialect = dialects[model.replace(/\/count_tokens$/, "")];
+    const spoken = dialectAt(path, query);
     try {
       if (this.#options.isDraining() && !probePaths.includes(path)) {
         throw new GatewayError(
@@ -128,9 +126,9 @@ export class GatewayHandler {
       const encoding = received.headers["content-encoding"];
       const body = await unpackBody(received.body, encoding, this.#options.maxBodyBytes);
       const request = { ...received, body };
-      if (dialect !== undefined && request.method === "POST") {
-        const key = this.#keyOf(request, prefixed?.[1]);
-        return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
+      if (spoken !== null && request.method === "POST") {
+        const key = this.#keyOf(request, prefixed?.[1], spoken.key);
+        return await this.#turn(spoken, request, key);
       }
       if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
       if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
@@ -138,7 +136,7 @@ export class GatewayHandler {
       if (path === "/mcp") return await this.#world(request, this.#keyOf(request, prefixed[1]) ?? "");
       throw noSuchPath(request.method, path);
     } catch (error) {
-      return this.#failed(error, dialect ?? chatDialect);
+      return this.#failed(error, spoken?.dialect ?? chatDialect);
     }
   }
 
@@ -146,8 +144,8 @@ export class GatewayHandler {
    * The key in the path takes precedence: clients that require an API key may send any other key,
    * except that of another session.
    */
-  #keyOf({ headers }: GatewayHttpRequest, inPath: string | undefined): string | null {
-    const credential = credentialIn(headers);
+  #keyOf({ headers }: GatewayHttpRequest, inPath: string | undefined, inQuery: string | null = null): string | null {
+    const credential = credentialIn(headers, inQuery);
     if (inPath === undefined) return credential;
     const key = decoded(inPath);
     if (credential === null || credential === key || !this.#sessions.hasKey(credential)) return key;
@@ -158,9 +156,9 @@ export class GatewayHandler {
   }
 
   async #turn(
-    dialect: Dialect,
+    { dialect, counts }: DialectPath,
     { body, headers, url, signal }: GatewayHttpRequest,
-    { key, counts }: { readonly key: string | null; readonly counts: boolean },
+    key: string | null,
   ): Promise<GatewayHttpResponse> {
     if (key === null || key === "") {
       throw new GatewayError(
@@ -182,7 +180,7 @@ export class GatewayHandler {
     const session = await this.#guard.recorded(this.#sessions.find(key));
     const forwarded = "forward" in session ? await this.#guard.recorded(session.forward(dialect, sent)) : null;
     if (forwarded !== null) return forwarded;
-    const request = dialect.read(await takeTurns(readLists(parsed, dialect.lists)), session.items);
+    const request = await parsedRequest(dialect, parsed, session.items);
     const idempotencyKey = [headers["idempotency-key"] ?? ""].flat().join().trim() || null;
     const digest = digestOf({ url, body, idempotencyKey });
     const call = await session.begin(request, { dialect: dialect.name, digest });
@@ -199,7 +197,7 @@ export class GatewayHandler {
     return {
       status: 200,
       headers: {
-        "content-type": "text/event-stream; charset=utf-8",
+        "content-type": (dialect.framing ?? eventFraming).contentType,
         "cache-control": "no-cache",
         connection: "keep-alive",
       },
@@ -215,8 +213,9 @@ export class GatewayHandler {
     counter: ReturnType<Sessions["counter"]>,
   ): Promise<GatewayHttpResponse> {
     if (!("forward" in counter)) {
-      const request = dialect.read(await takeTurns(readLists(sent.body, dialect.lists)), counter.items);
-      return json(200, { input_tokens: await takeTurns(counter.countTokens(request)) });
+      const request = await parsedRequest(dialect, sent.body, counter.items);
+      const tokens = await takeTurns(counter.countTokens(request));
+      return json(200, dialect.countBody?.(tokens) ?? { input_tokens: tokens });
     }
     const forwarded = await counter.forward(dialect, sent);
     if (forwarded !== null) return forwarded;
@@ -239,8 +238,8 @@ export class GatewayHandler {
         yield stream.delta(delta);
       }
       if (call.deltas.isDone) break;
-      // A comment does not end an event: clients that parse every event never see it.
-      if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing") yield ": keepalive\n";
+      if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing")
+        yield (dialect.framing ?? eventFraming).keepAlive;
     }
     try {
       yield* restOf(await this.#guard.recorded(call.answer), stream, {
@@ -427,6 +426,11 @@ export class GatewayHandler {
     if (error.status === 415) headers["accept-encoding"] = acceptedEncodings;
     return { ...answer, headers };
   }
+}
+
+async function parsedRequest(dialect: Dialect, body: unknown, items: SampledItems): Promise<GatewayRequest> {
+  const restated = dialect.restate?.(body) ?? body;
+  return dialect.read(await takeTurns(readLists(restated, dialect.lists)), items);
 }
 
 /** The path is shown without any part that may be a key. */

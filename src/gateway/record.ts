@@ -183,6 +183,7 @@ export class SessionRecord implements SampledItems {
 
   /** Number of tokens of the prompt that this request would have. */
   *countTokens(request: GatewayRequest): Steps<number> {
+    if (request.promptTokens !== null) return request.promptTokens.length;
     const tools = this.#history.toolSet(request.tools);
     const { basis, covered, rendered } = yield* this.#find(request.messages, tools);
     const newMessages = rendered.slice(covered);
@@ -198,11 +199,12 @@ export class SessionRecord implements SampledItems {
    * `renderer`: the renderer of this call. Default: the session's.
    */
   *prompt(
-    { messages: sent, tools: definitions, promptTokens }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">,
+    request: Pick<GatewayRequest, "messages" | "tools" | "promptTokens" | "promptField">,
     renderer: Renderer | null = null,
   ): Steps<() => Prompt> {
-    const tools = this.toolSet(definitions, renderer);
-    if (promptTokens !== null) return this.#promptOf(promptTokens, tools);
+    const { messages: sent, promptTokens } = request;
+    const tools = this.toolSet(request.tools, renderer);
+    if (promptTokens !== null) return this.#promptOf(promptTokens, tools, request.promptField);
     if (sent.at(-1)?.role === "assistant") {
       throw new GatewayError(
         "unsupported",
@@ -286,11 +288,11 @@ export class SessionRecord implements SampledItems {
    * A prompt that a program rendered itself: it continues the longest part of the record with which
    * it begins.
    */
-  #promptOf(tokens: Uint32Array, tools: ToolSet): () => Prompt {
+  #promptOf(tokens: Uint32Array, tools: ToolSet, param: string): () => Prompt {
     const { vocabularySize } = this.#renderer;
     if (tokens.some((id) => id >= vocabularySize)) {
       const message = `Cannot serve the request: the model knows ids below ${vocabularySize}.`;
-      throw new GatewayError("invalid-request", message, { param: "prompt" });
+      throw new GatewayError("invalid-request", message, { param });
     }
     return () => {
       const shared = this.#sharedPrefix(tokens);

@@ -2,9 +2,9 @@
 // (`dialects/`) parses its own wire format into these types and writes them back in it.
 
 import type { z } from "zod";
-import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../core/index.ts";
+import type { Finish, Message, ParsedAction, SamplingParams, Tool, WeightSpan } from "../core/index.ts";
 
-export const dialectNames = ["chat", "messages", "responses", "completions"] as const;
+export const dialectNames = ["chat", "messages", "responses", "completions", "google", "sglang", "vllm"] as const;
 export type DialectName = (typeof dialectNames)[number];
 
 /** Headers with names in lower case. */
@@ -14,6 +14,8 @@ export type RequestHeaders = Readonly<Record<string, string | readonly string[] 
 export type GatewayRequest = {
   /** The prompt as token ids, instead of a conversation; `null` if the prompt is rendered. */
   readonly promptTokens: Uint32Array | null;
+  /** Name of the field that holds the ids. */
+  readonly promptField: string;
   /**
    * The conversation as the client has it. Assistant messages in it may or may not have been
    * sampled here.
@@ -25,6 +27,8 @@ export type GatewayRequest = {
   /** Maximum number of sampled tokens; `null` for the session's own. */
   readonly maxTokens: number | null;
   readonly stop: readonly string[];
+  /** Ids that end the answer, in addition to the model's own. */
+  readonly stopTokenIds: readonly number[];
   readonly isStreamed: boolean;
   /** Name of the model, echoed in the answer; never used to route. */
   readonly model: string;
@@ -51,6 +55,10 @@ export type GatewayRequest = {
   readonly ignoredTools: number;
   /** Chat only: the stream ends with a chunk that has the usage. */
   readonly includesUsage: boolean;
+  /** Google only: the answer shows the reasoning. */
+  readonly includesThoughts: boolean;
+  /** Id that the client gave the request, echoed in the answer; `null` for an id of the gateway. */
+  readonly requestId: string | null;
   /** Responses only; `null` for other dialects. */
   readonly response: ResponseFacts | null;
   /** Responses only: id of the response that this request continues, echoed in the answer. */
@@ -96,6 +104,8 @@ export type GatewayAnswer = {
   readonly sampledTokens: Uint32Array;
   /** Logprobs of the sampled tokens, one each; `null` if the engine reported none. */
   readonly logprobs: Float32Array | null;
+  /** Weights that sampled the tokens; empty if they are not known. */
+  readonly weightSpans: readonly WeightSpan[];
   readonly finish: Finish;
   readonly usage: {
     readonly promptTokens: number;
@@ -209,8 +219,27 @@ export interface AnswerStream {
   error(error: GatewayError): string;
 }
 
+/** Form of a streamed answer between its events. */
+export type StreamFraming = {
+  readonly contentType: string;
+  /** Text for a stream without events so far, which clients skip. */
+  readonly keepAlive: string;
+};
+
+/** Server-sent events. A comment does not end an event: clients that parse every event never see it. */
+export const eventFraming: StreamFraming = {
+  contentType: "text/event-stream; charset=utf-8",
+  keepAlive: ": keepalive\n",
+};
+
 export interface Dialect {
   readonly name: DialectName;
+  /** @default {@link eventFraming} */
+  readonly framing?: StreamFraming;
+  /** Gives the fields of a body the names and places that `lists` and `read` expect. @default unchanged */
+  restate?(body: unknown): unknown;
+  /** The body that states a number of tokens. @default `input_tokens` */
+  countBody?(tokens: number): unknown;
   /** Fields of the body that may be very long lists, with the schema of their items. */
   readonly lists: Readonly<Record<string, z.ZodType>>;
   /**

@@ -77,6 +77,7 @@ export function answerOf(
     createdAt: seconds(),
     sampledTokens: turn.sampledTokens,
     logprobs: turn.logprobs,
+    weightSpans: turn.weightSpans,
     usage: { promptTokens: length - count, cachedTokens, sampledTokens: count },
   };
 }

@@ -152,7 +152,16 @@ describe("a constraint of a client", () => {
       "tool_choice",
     ],
     ["tool_choice without tools", inChat({ tool_choice: "required" }), "tool_choice"],
+    [
+      "tool_choice that allows no function",
+      inChat({
+        tools: chatTools,
+        tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "custom" }] },
+      }),
+      "tool_choice",
+    ],
     ["guided_json", inChat({ guided_json: "{" }), "guided_json"],
+    ["guided_json beyond floats", inChat({ guided_json: '{"type":"number","maximum":1e999}' }), "guided_json"],
     ["guided_json too deep", inChat({ guided_json: `${'{"a":'.repeat(30_000)}1${"}".repeat(30_000)}` }), "guided_json"],
     ["guided_choice", inChat({ guided_choice: [] }), "guided_choice"],
     ["structured_outputs", inChat({ structured_outputs: { regex: "a", json: schema } }), "structured_outputs"],
@@ -161,6 +170,18 @@ describe("a constraint of a client", () => {
     const world = await openWorld(() => "fine", { constraints: allConstraints });
     const { status, json } = await post(world.gateway, path, body);
     expect([status, json]).toMatchObject([400, { error: { param } }]);
+    expect(world.sampled).toEqual([]);
+    await world.close();
+  });
+
+  test("of a call is refused if the schema of the tool has a number that JSON cannot write", async () => {
+    const [path, body] = inChat({ tools: chatTools, tool_choice: "required" });
+    const text = JSON.stringify(body).replaceAll('"properties":', '"maxProperties":1e999,"properties":');
+    expect(text).toContain("1e999");
+    const world = await openWorld(() => "fine", { constraints: allConstraints });
+    const headers = { "content-type": "application/json", authorization: "Bearer s1" };
+    const answer = await world.gateway.handle({ method: "POST", url: path, headers, body: Buffer.from(text) });
+    expect(answer).toMatchObject({ status: 400, body: expect.stringContaining("beyond the largest float") as unknown });
     expect(world.sampled).toEqual([]);
     await world.close();
   });

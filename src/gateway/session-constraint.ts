@@ -13,6 +13,7 @@ import {
   type SampleResult,
   type TextForm,
 } from "../core/index.ts";
+import { dumpJson, type JsonObject } from "../python-semantics/json/index.ts";
 import { defaultConstrainedLoss } from "../trajectories/index.ts";
 import { type AnswerForm, GatewayError, type GatewayRequest } from "./request.ts";
 import { stopStringsOf } from "./stop-strings.ts";
@@ -62,15 +63,19 @@ export async function constraintOfCall(
   const forms = await renderer.actionForms?.(tools);
   if (forms === undefined)
     return refuse(`the renderer "${renderer.family}" does not state the forms of its actions; ${remedy}`);
-  const callable = tools.flatMap(({ name }, at) =>
-    mustCall === null || mustCall === "any" || mustCall.includes(name) ? [{ name, form: forms.calls[at] ?? null }] : [],
+  const callable = tools.flatMap(({ name, definition }, at) =>
+    mustCall === null || mustCall === "any" || mustCall.includes(name)
+      ? [{ name, definition, form: forms.calls[at] ?? null }]
+      : [],
   );
   const calls = (): readonly TextForm[] =>
-    callable.map(({ name, form }) =>
-      form === null
+    callable.map(({ name, definition, form }) => {
+      if (!hasJsonText(definition))
+        return refuse(`the schema of the tool "${name}" has a number beyond the largest float; correct it`);
+      return form === null
         ? refuse(`the call format "${renderer.parsers.toolCalls}" has no known form for the tool "${name}"; ${remedy}`)
-        : form,
-    );
+        : form;
+    });
   const text: ConstrainedText =
     mustCall !== null || answer === null
       ? { type: "tool-call", calls: calls() }
@@ -78,6 +83,16 @@ export async function constraintOfCall(
   if (!kinds.includes(text.type))
     refuse(`the engine "${engine.name}" takes no constraint of kind "${text.type}"; ${remedy}`);
   return { constraint: { text, reasoning: forms.reasoning }, unused: [] };
+}
+
+/** False if a number has no JSON text, which the server would need. */
+function hasJsonText(definition: JsonObject): boolean {
+  try {
+    JSON.parse(dumpJson(definition));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function answerText(

@@ -358,7 +358,7 @@ export class Session {
         {
           // Calls correspond to turns of the built-in loop, and have the same seeds.
           prompt: prompt.buffer,
-          stopTokenIds: renderer.stopTokenIds,
+          stopTokenIds: [...renderer.stopTokenIds, ...request.stopTokenIds],
           turn: number,
           discarded,
           stopStrings: stopStringsOf(stop, renderer),

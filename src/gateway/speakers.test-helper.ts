@@ -1,4 +1,4 @@
-// One interface for three dialects, for tests that are the same in each: it writes a history as a
+// One interface for four dialects, for tests that are the same in each: it writes a history as a
 // client of the dialect would, and reads an answer, whole or streamed, as such a client would.
 
 import { eventsOf, post, type World } from "./gateway-world.test-helper.ts";
@@ -30,6 +30,8 @@ type Parameters = { readonly name: string; readonly parameters: unknown };
 
 export type Speaker = {
   readonly path: string;
+  /** @default `path`, with `stream` in the body */
+  readonly streamPath?: string;
   body(history: readonly Said[], tools: readonly Parameters[]): Wire;
   whole(json: Wire): Pick<Heard, "text" | "calls" | "ending" | "stopSequence">;
   streamed(events: readonly Wire[]): Pick<Heard, "text" | "calls" | "ending" | "stopSequence">;
@@ -165,7 +167,46 @@ const messages: Speaker = {
   },
 };
 
-export const speakers = { chat, responses, messages } as const;
+const google: Speaker = {
+  path: "/v1beta/models/m:generateContent",
+  streamPath: "/v1beta/models/m:streamGenerateContent?alt=sse",
+  body: (history, tools) => {
+    const system = history.flatMap((said) => (said.role === "system" ? [{ text: said.text }] : []));
+    const contents = history.flatMap((said): unknown[] => {
+      if (said.role === "result") {
+        return [{ role: "user", parts: [{ functionResponse: { id: said.id, response: { output: said.text } } }] }];
+      }
+      if (said.role !== "assistant")
+        return said.role === "system" ? [] : [{ role: "user", parts: [{ text: said.text }] }];
+      const text = said.text === null || said.text === "" ? [] : [{ text: said.text }];
+      const calls = said.calls.map(({ id, name, arguments: given }) => ({
+        functionCall: { id, name, args: JSON.parse(given) as unknown },
+      }));
+      return [{ role: "model", parts: [...text, ...calls] }];
+    });
+    const declared = tools.map(({ name, parameters }) => ({ name, parametersJsonSchema: parameters }));
+    return {
+      contents,
+      ...(system.length > 0 && { systemInstruction: { parts: system } }),
+      ...(tools.length > 0 && { tools: [{ functionDeclarations: declared }] }),
+    };
+  },
+  whole: (json) => google.streamed([json]),
+  streamed: (events) => {
+    const candidates = events.flatMap(({ candidates: all }) => list(all));
+    const parts = candidates.flatMap(({ content }) => list(of(content)["parts"]));
+    const shown = parts.filter(({ thought }) => thought !== true);
+    const calls = parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : [of(functionCall)]));
+    return {
+      text: shown.map(({ text }) => textOf(text)).join(""),
+      calls: calls.map(({ id, name, args }) => ({ id, name: textOf(name), arguments: JSON.stringify(args) })),
+      ending: candidates.at(-1)?.["finishReason"],
+      stopSequence: null,
+    };
+  },
+};
+
+export const speakers = { chat, responses, messages, google } as const;
 
 /** Sends a history, and reads the answer. */
 export async function say(
@@ -184,9 +225,10 @@ export async function say(
     readonly key?: string;
   } = {},
 ): Promise<Heard> {
-  const speaker = speakers[dialect];
-  const body = { ...speaker.body(history, tools), stream, ...fields };
-  const { status, json, text: raw } = await post(world.gateway, speaker.path, body, { key });
+  const speaker: Speaker = speakers[dialect];
+  const { path, streamPath = null } = speaker;
+  const body = { ...speaker.body(history, tools), ...(streamPath === null && { stream }), ...fields };
+  const { status, json, text: raw } = await post(world.gateway, stream ? (streamPath ?? path) : path, body, { key });
   const none = { text: "", calls: [], ending: null, stopSequence: null };
   if (status !== 200) return { status, raw, ...none, error: of(json["error"]) };
   return { status, raw, error: null, ...(stream ? speaker.streamed(eventsOf(raw) as Wire[]) : speaker.whole(json)) };

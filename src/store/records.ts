@@ -269,7 +269,7 @@ const otherEvents = {
   exchange: {
     turn: [number, "of the turn, or of the agent-reply, before it"],
     call: number,
-    dialect: oneOf<Exchange["dialect"]>(["chat", "messages", "responses", "completions"]),
+    dialect: oneOf<Exchange["dialect"]>(["chat", "messages", "responses", "completions", "google", "sglang", "vllm"]),
     digest: [text, "SHA-256 of the request"],
     basis: [nullable(number), "the turn whose conversation the messages follow"],
     messages: list(message),

@@ -20,6 +20,9 @@ const headings = {
   completions: "Completions of token ids",
   responses: "Responses",
   messages: "Messages",
+  google: "Google's generateContent",
+  sglang: "SGLang's /generate",
+  vllm: "vLLM's /inference/v1/generate",
 };
 
 /** The current page, and the page according to the table. */

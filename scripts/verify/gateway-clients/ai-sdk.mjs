@@ -1,5 +1,6 @@
-// The package `ai`: its own agent loop, over four providers.
+// The package `ai`: its own agent loop, over five providers.
 import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
@@ -10,6 +11,7 @@ const providers = {
   chat: () => createOpenAI({ apiKey, baseURL }).chat("policy"),
   compatible: () => createOpenAICompatible({ name: "gateway", apiKey, baseURL })("policy"),
   anthropic: () => createAnthropic({ apiKey, baseURL })("policy"),
+  google: () => createGoogleGenerativeAI({ apiKey, baseURL })("policy"),
 };
 const model = providers[/** @type {keyof typeof providers} */ (process.argv[4] ?? "chat")]();
 const { guidelines: system, tools: definitions, utterance } = await start();

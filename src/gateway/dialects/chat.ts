@@ -16,6 +16,7 @@ import {
   chosenTools,
   commonShape,
   contentSchema,
+  isTokenId,
   limitSchema,
   longList,
   makeTool,
@@ -28,6 +29,7 @@ import {
   unknownTool,
 } from "./fields.ts";
 import { constraintIn } from "./constraints.ts";
+import { inOneEvent } from "./generate.ts";
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 import { anyNames } from "../../lib/any-names.ts";
 
@@ -253,23 +255,14 @@ export const completionsDialect: Dialect = {
       choices: [{ ...choiceOf(answer), text: answer.action.text }],
       usage: countsOf(answer.usage),
     }),
-  stream: (head, { model, includesUsage }): AnswerStream => ({
-    start: () => "",
-    // Token ids and logprobs of a part are known only with the whole answer, so it is sent at once.
-    delta: () => "",
-    end: (answer) => {
+  stream: (head, { model, includesUsage }): AnswerStream =>
+    inOneEvent((answer) => {
       const choice = { ...choiceOf(answer), text: answer.action.text };
       const usage = includesUsage ? sse({ ...headOf(head, model), choices: [], usage: countsOf(answer.usage) }) : "";
-      return { rest: "", terminal: `${sse({ ...headOf(head, model), choices: [choice] })}${usage}data: [DONE]\n\n` };
-    },
-    error: (error) => sse(errorBody(error)),
-  }),
+      return sse({ ...headOf(head, model), choices: [choice] }) + usage;
+    }, errorBody),
   error: errorBody,
 };
-
-function isTokenId(id: unknown): boolean {
-  return Number.isInteger(id) && Number(id) >= 0 && Number(id) <= 0xffff_ffff;
-}
 
 function headOf({ idPrefix, call, createdAt }: AnswerHead, model: string): object {
   return { id: `cmpl-${idPrefix}-${call}`, object: "text_completion", created: createdAt, model };

@@ -8,6 +8,7 @@ import { anyNames } from "../../lib/any-names.ts";
 import { dumpJson, fromPlain } from "../../python-semantics/json/index.ts";
 import { type AnswerForm, type ClientConstraint, type DialectName, GatewayError } from "../request.ts";
 import { optional, type ToolChoice } from "./fields.ts";
+import { jsonSchemaOf } from "./google-schema.ts";
 import { readBody, unsupported } from "./request-fields.ts";
 
 /** The constraint of a request; `null` if it states none. Throws a `GatewayError` for one that cannot be read. */
@@ -21,7 +22,10 @@ export function constraintIn(dialect: DialectName, body: unknown, choice: ToolCh
   const mustCall = choice?.mustCall ?? null;
   if (form === undefined && mustCall === null) return null;
   return {
-    fields: [...(mustCall === null ? [] : ["tool_choice"]), ...(form === undefined ? [] : [form.field])],
+    fields: [
+      ...(choice === null || mustCall === null ? [] : [choice.field]),
+      ...(form === undefined ? [] : [form.field]),
+    ],
     mustCall,
     answer: form?.answer ?? null,
   };
@@ -29,8 +33,8 @@ export function constraintIn(dialect: DialectName, body: unknown, choice: ToolCh
 
 type GivenForm = { readonly field: string; readonly answer: AnswerForm };
 
-/** Reads the value of a field; `null` if it constrains nothing. */
-type FormReader = (value: unknown, field: string) => AnswerForm | null;
+/** Reads the value of a field; `null` if it constrains nothing. `beside`: all fields of the object that holds it. */
+type FormReader = (value: unknown, field: string, beside: Readonly<Record<string, unknown>>) => AnswerForm | null;
 
 const anyObject = '{"type":"object"}';
 /** Longest schema, pattern or grammar, in characters; servers compile it for each new one. */
@@ -48,18 +52,36 @@ const serverForms: Readonly<Record<string, FormReader>> = {
   ebnf: (value, field) => whole({ type: "ebnf", grammar: text(value, field) }),
 };
 
+/** The forms under the names of their nested fields. */
+function inside(name: string, fields: readonly string[]): Readonly<Record<string, FormReader>> {
+  return Object.fromEntries(fields.map((field) => [`${name}.${field}`, serverForms[field]!]));
+}
+
 const readers: Readonly<Record<DialectName, Readonly<Record<string, FormReader>>>> = {
   chat: { response_format: nestedFormat, ...serverForms },
   completions: { response_format: nestedFormat, ...serverForms },
   responses: { "text.format": flatFormat },
   messages: { "output_config.format": flatFormat, output_format: flatFormat },
+  google: {
+    "generationConfig.responseMimeType": mimeForm,
+    "generationConfig.responseSchema": (value, field, beside) => schemaOfMime(jsonSchemaOf(value), field, beside),
+    "generationConfig.responseJsonSchema": schemaOfMime,
+  },
+  sglang: {
+    ...inside("sampling_params", ["json_schema", "regex", "ebnf"]),
+    "sampling_params.choice": serverForms["guided_choice"]!,
+  },
+  vllm: inside("sampling_params", ["structured_outputs"]),
 };
 
 function givenForms(dialect: DialectName, body: unknown): readonly GivenForm[] {
   return Object.entries(readers[dialect]).flatMap(([field, read]) => {
-    let value: unknown = body;
-    for (const name of field.split(".")) value = isFields(value) ? value[name] : undefined;
-    const answer = value === undefined || value === null ? null : read(value, field);
+    let [value, beside]: [unknown, Readonly<Record<string, unknown>>] = [body, {}];
+    for (const name of field.split(".")) {
+      beside = isFields(value) ? value : {};
+      value = beside[name];
+    }
+    const answer = value === undefined || value === null ? null : read(value, field, beside);
     return answer === null ? [] : [{ field, answer }];
   });
 }
@@ -90,6 +112,31 @@ function formatOf(type: string, schema: unknown, field: string): AnswerForm | nu
   if (type === "json_object") return { type: "json-schema", schema: anyObject, mayCallInstead: true };
   if (type === "json_schema") return { ...schemaForm(schema, field), mayCallInstead: true };
   throw unsupported(`${field} of type "${type}" is refused; send text, json_object or json_schema`, field);
+}
+
+const anyJson = '{"anyOf":[{"type":"object"},{"type":"array"}]}';
+
+/** Google's type of an answer; the schema beside it takes precedence. */
+function mimeForm(value: unknown, field: string, beside: Readonly<Record<string, unknown>>): AnswerForm | null {
+  const hasSchema = [beside["responseSchema"], beside["responseJsonSchema"]].some((one) => (one ?? null) !== null);
+  if (value === "text/plain") return null;
+  if (value === "application/json")
+    return hasSchema ? null : { type: "json-schema", schema: anyJson, mayCallInstead: true };
+  if (value === "text/x.enum" && hasSchema) return null;
+  const said = typeof value === "string" ? `"${value.slice(0, 60)}"` : "no text";
+  throw unsupported(
+    `${field} ${said} is refused; send text/plain, application/json, or text/x.enum with a schema`,
+    field,
+  );
+}
+
+/** The schema of Google's answer, as JSON or as one of the texts of its enumeration. */
+function schemaOfMime(schema: unknown, field: string, beside: Readonly<Record<string, unknown>>): AnswerForm {
+  const type = beside["responseMimeType"] ?? "application/json";
+  if (type === "application/json") return { ...schemaForm(schema, field), mayCallInstead: true };
+  if (type === "text/plain") throw invalid(`${field} needs responseMimeType application/json`, field);
+  const options = isFields(schema) ? schema["enum"] : undefined;
+  return { type: "regex", pattern: choicePattern(options, field), mayCallInstead: true };
 }
 
 const structuredSchema = z.object({
@@ -129,7 +176,10 @@ function schemaForm(value: unknown, field: string): Extract<WholeForm, { readonl
     const schema: unknown = typeof value === "string" ? JSON.parse(bounded(value, field)) : value;
     const read = anyNames(z.unknown()).safeParse(schema);
     if (!read.success) throw invalid(`${field} has no JSON schema, which is an object`, field);
-    return { type: "json-schema", schema: bounded(dumpJson(fromPlain(read.data)), field) };
+    const form = bounded(dumpJson(fromPlain(read.data)), field);
+    // A number beyond the largest float has no JSON text.
+    JSON.parse(form);
+    return { type: "json-schema", schema: form };
   } catch (error) {
     if (error instanceof SyntaxError) throw invalid(`${field} is not the JSON text of a schema`, field);
     // Only text can be nested so deeply: the depth of bodies is bounded.

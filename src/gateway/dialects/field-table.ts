@@ -270,4 +270,174 @@ const messages: FieldTable = {
   top_k: sampled("topK"),
 };
 
-export const fieldTables: Readonly<Record<DialectName, FieldTable>> = { chat, completions, responses, messages };
+const noLogprobs = (neutral: readonly unknown[]): FieldRule =>
+  refused("answers have no logprobs", "read those of the session's record, or of /generate", neutral);
+const onlyText = (neutral: readonly unknown[] = []): FieldRule =>
+  refused("a model of text answers with text", "leave it out", neutral);
+
+const google: FieldTable = {
+  contents: done(
+    "text, function calls, thoughts, and responses, shown as their output; a last content of the model is refused",
+  ),
+  model: done("that of the path is echoed"),
+  systemInstruction: done(),
+  tools: done("function declarations; tools of other kinds are not shown, and counted as `ignored_tools`"),
+  "toolConfig.functionCallingConfig": done(
+    "AUTO, NONE, ANY, and VALIDATED like AUTO; allowed functions alone are shown, or with ANY called; ANY needs an engine with grammars",
+  ),
+  "toolConfig.includeServerSideToolInvocations": counted(null, [false]),
+  "toolConfig.retrievalConfig": counted(),
+  "generationConfig.maxOutputTokens": done("a cap below the session's"),
+  "generationConfig.stopSequences": done("cut from the answer; the record has what was sampled"),
+  "generationConfig.thinkingConfig": done("includeThoughts shows them; the run sets how the model thinks"),
+  "generationConfig.responseMimeType": guided("text, JSON, or an enumeration"),
+  "generationConfig.responseSchema": guided(),
+  "generationConfig.responseJsonSchema": guided(),
+  "generationConfig.responseFormat": refused("it is not read here", "send responseMimeType and responseJsonSchema"),
+  "generationConfig.candidateCount": oneAnswer([1]),
+  "generationConfig.responseLogprobs": noLogprobs([false]),
+  "generationConfig.logprobs": noLogprobs([0]),
+  "generationConfig.responseModalities": onlyText([["TEXT"]]),
+  "generationConfig.speechConfig": onlyText(),
+  "generationConfig.imageConfig": onlyText(),
+  "generationConfig.audioTranscriptionConfig": onlyText(),
+  "generationConfig.translationConfig": onlyText(),
+  "generationConfig.audioTimestamp": counted(null, [false]),
+  "generationConfig.enableAffectiveDialog": counted(null, [false]),
+  "generationConfig.enableEnhancedCivicAnswers": counted(null, [false]),
+  "generationConfig.mediaResolution": counted(),
+  "generationConfig.modelSelectionConfig": counted(),
+  "generationConfig.routingConfig": counted(),
+  "generationConfig.temperature": sampled("temperature"),
+  "generationConfig.topP": sampled("topP"),
+  "generationConfig.topK": sampled("topK"),
+  "generationConfig.seed": sampled("seed"),
+  "generationConfig.presencePenalty": sampledByExtra("presence_penalty"),
+  "generationConfig.frequencyPenalty": sampledByExtra("frequency_penalty"),
+  cachedContent: refused("no content is cached here", "send all contents"),
+  continuationToken: refused("an answer that was cut is not continued", "ask for the rest in a message"),
+  generationOutputConfig: counted(),
+  labels: counted(),
+  modelArmorConfig: counted(),
+  safetySettings: counted(),
+  serviceTier: counted(),
+  store: counted("answers are in the session's record", [false]),
+};
+
+/** Rules of `sampling_params`, whose names SGLang and vLLM mostly share. */
+function samplingParams(fields: FieldTable): FieldTable {
+  const shared: FieldTable = {
+    stop: done("cut from the text; the ids are those that were sampled"),
+    stop_token_ids: done("in addition to the model's own"),
+    n: oneAnswer([1]),
+    temperature: sampled("temperature"),
+    top_p: sampled("topP"),
+    top_k: sampled("topK"),
+    min_p: sampled("minP"),
+    repetition_penalty: sampled("repetitionPenalty"),
+    frequency_penalty: sampledByExtra("frequency_penalty"),
+    presence_penalty: sampledByExtra("presence_penalty"),
+    logit_bias: sampledByExtra("logit_bias"),
+    ignore_eos: refused("an answer ends where the model ends it", "omit it", [false]),
+    skip_special_tokens: counted("the ids are those that were sampled"),
+    spaces_between_special_tokens: counted("the ids are those that were sampled"),
+  };
+  return Object.fromEntries(
+    Object.entries({ ...shared, ...fields }).map(([name, rule]) => [`sampling_params.${name}`, rule]),
+  );
+}
+
+const noPromptLogprobs = (neutral: readonly unknown[] = []): FieldRule =>
+  refused("only the sampled tokens have logprobs", "omit it, and use `score` for a prompt", neutral);
+const allTokens = (): FieldRule => refused("the policy samples from all its tokens", "remove it");
+const ofOnePolicy = (): FieldRule => refused("the run sets the weights", "remove it");
+const onlyIds = (neutral: readonly unknown[] = []): FieldRule =>
+  refused("a prompt here is token ids", "encode it, and send the ids", neutral);
+const notShown = (): FieldRule => refused("it is not in the answer", "omit it", [false]);
+
+const sglang: FieldTable = {
+  input_ids: done("one list of token ids"),
+  rid: done("echoed in the answer"),
+  stream: done("all of the answer in one event"),
+  return_logprob: done("those of the sampled tokens, requested or not"),
+  text: onlyIds(),
+  input_embeds: onlyIds(),
+  image_data: onlyIds(),
+  video_data: onlyIds(),
+  audio_data: onlyIds(),
+  logprob_start_len: noPromptLogprobs([-1]),
+  top_logprobs_num: noPromptLogprobs([0]),
+  token_ids_logprob: noPromptLogprobs(),
+  sampling_logprobs_mode: refused("the logprobs are those of the session's record", "omit it"),
+  return_hidden_states: notShown(),
+  return_routed_experts: notShown(),
+  return_sampling_mask: notShown(),
+  return_prompt_token_ids: counted("the client has them", [false]),
+  return_text_in_logprobs: counted("the text of each token is null", [false]),
+  custom_logit_processor: allTokens(),
+  lora_path: ofOnePolicy(),
+  lora_id: ofOnePolicy(),
+  session_params: refused("no prompt is stored here", "send all ids"),
+  session_id: counted(),
+  priority: counted(null, [0]),
+  ...samplingParams({
+    max_new_tokens: done("a cap below the session's"),
+    json_schema: guided(),
+    regex: guided(),
+    ebnf: guided(),
+    choice: guided(),
+    structural_tag: refused("calls are written in the format of the model", "send json_schema, regex or ebnf"),
+    stop_regex: refused("an answer ends where the model's own does, or at a string", "use stop"),
+    beam_width: oneAnswer([1]),
+    watermark: refused("sampled tokens are not marked", "remove it", [false]),
+    sampling_seed: sampled("seed"),
+    min_new_tokens: counted("an answer may be shorter", [0]),
+    no_stop_trim: counted("the ids are those that were sampled"),
+    stream_interval: counted(),
+    custom_params: counted(),
+  }),
+};
+
+const vllm: FieldTable = {
+  token_ids: done("one list of token ids"),
+  request_id: done("echoed in the answer"),
+  model: done("echoed in the answer"),
+  stream: done("all of the answer in one event"),
+  "stream_options.include_usage": done(),
+  "stream_options.continuous_usage_stats": counted(null, [false]),
+  return_token_ids: done("they always are"),
+  features: onlyIds(),
+  output_mode: refused("answers are token ids", "omit it", ["tokens"]),
+  cache_salt: counted(),
+  kv_transfer_params: counted(),
+  priority: counted(null, [0]),
+  ...samplingParams({
+    max_tokens: done("a cap below the session's"),
+    logprobs: done("those of the sampled tokens, requested or not"),
+    structured_outputs: guided(),
+    seed: sampled("seed"),
+    prompt_logprobs: noPromptLogprobs(),
+    prompt_logprob_token_ids: noPromptLogprobs(),
+    prompt_logprob_start: noPromptLogprobs(),
+    logprob_token_ids: noPromptLogprobs(),
+    allowed_token_ids: allTokens(),
+    bad_words: allTokens(),
+    logits_processors: allTokens(),
+    return_sampling_mask: notShown(),
+    truncate_prompt_tokens: refused("a prompt is sampled whole", "shorten it"),
+    include_stop_str_in_output: counted("the ids are those that were sampled"),
+    detokenize: counted("answers are token ids"),
+    min_tokens: counted("an answer may be shorter", [0]),
+    routed_experts_prompt_start: counted(),
+  }),
+};
+
+export const fieldTables: Readonly<Record<DialectName, FieldTable>> = {
+  chat,
+  completions,
+  responses,
+  messages,
+  google,
+  sglang,
+  vllm,
+};

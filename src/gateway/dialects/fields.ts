@@ -16,6 +16,10 @@ export function longList<T extends z.ZodType>(_item: T): z.ZodArray<z.ZodType<z.
   return z.array(z.custom<z.output<T>>());
 }
 
+export function isTokenId(id: unknown): boolean {
+  return Number.isInteger(id) && Number(id) >= 0 && Number(id) <= 0xffff_ffff;
+}
+
 /** The body with the items of its long lists parsed. Throws like {@link readBody}. */
 export function* readLists(body: unknown, lists: Dialect["lists"]): Steps<unknown> {
   if (typeof body !== "object" || body === null) return body;
@@ -83,15 +87,19 @@ export function requestOf(
 ): GatewayRequest {
   return {
     promptTokens: null,
+    promptField: "prompt",
     tools: [],
     mayCall: false,
     stop: [],
+    stopTokenIds: [],
     isStreamed: body.stream ?? false,
     model: body.model ?? "",
     maxCalls: null,
     constraint: null,
     ignoredTools: 0,
     includesUsage: true,
+    includesThoughts: false,
+    requestId: null,
     response: null,
     previousResponseId: null,
     ...parts,
@@ -112,6 +120,12 @@ export class AssistantBuilder {
   #reasoning: string[] = [];
   #calls: AssistantMessage["toolCalls"][number][] = [];
   #isOpen = false;
+  readonly #separator: string;
+
+  /** `separator`: text between neighbouring parts of one kind. */
+  constructor(separator = "\n") {
+    this.#separator = separator;
+  }
 
   get isOpen(): boolean {
     return this.#isOpen;
@@ -137,8 +151,8 @@ export class AssistantBuilder {
     if (!this.#isOpen) return null;
     const message: AssistantMessage = {
       role: "assistant",
-      content: this.#texts.join("\n"),
-      reasoning: this.#reasoning.length === 0 ? null : this.#reasoning.join("\n"),
+      content: this.#texts.join(this.#separator),
+      reasoning: this.#reasoning.length === 0 ? null : this.#reasoning.join(this.#separator),
       toolCalls: this.#calls,
     };
     [this.#texts, this.#reasoning, this.#calls, this.#isOpen] = [[], [], [], false];
@@ -156,6 +170,8 @@ export type ToolChoice = {
   readonly allowed: ReadonlySet<string> | null;
   /** Same as in `ClientConstraint`. The model sees the other tools too. */
   readonly mustCall: ClientConstraint["mustCall"];
+  /** Name of the field that states the choice. */
+  readonly field: string;
 };
 
 /**
@@ -165,20 +181,21 @@ export type ToolChoice = {
 export function readToolChoice(choice: unknown): ToolChoice {
   const fields = typeof choice === "object" && choice !== null ? (choice as Readonly<Record<string, unknown>>) : null;
   const type = fields?.["type"] ?? choice;
-  if (type === undefined || type === null || type === "auto") return { mayCall: true, allowed: null, mustCall: null };
-  if (type === "none") return { mayCall: false, allowed: null, mustCall: null };
-  if (type === "required" || type === "any") return { mayCall: true, allowed: null, mustCall: "any" };
+  const free: ToolChoice = { mayCall: true, allowed: null, mustCall: null, field: "tool_choice" };
+  if (type === undefined || type === null || type === "auto") return free;
+  if (type === "none") return { ...free, mayCall: false };
+  if (type === "required" || type === "any") return { ...free, mustCall: "any" };
   if (type === "function" || type === "tool") {
     // Chat nests the name one level deeper than the others.
     const { name, function: inner } = readBody(namedSchema, fields, ["tool_choice"]);
     const named = inner?.name ?? name;
-    if (named !== undefined) return { mayCall: true, allowed: null, mustCall: [named] };
+    if (named !== undefined) return { ...free, mustCall: [named] };
   }
   // Chat nests the list one level deeper than Responses.
   const list = type === "allowed_tools" ? readBody(allowedSchema, fields?.["allowed_tools"] ?? fields) : null;
   if (list !== null) {
     const names = list.tools.flatMap((tool) => tool.function?.name ?? tool.name ?? []);
-    return { mayCall: true, allowed: new Set(names), mustCall: list.mode === "required" ? "any" : null };
+    return { ...free, allowed: new Set(names), mustCall: list.mode === "required" ? "any" : null };
   }
   const message = "tool_choice is neither a mode nor a function; send auto, none, required or the name of a function";
   throw unsupported(message, "tool_choice");
@@ -196,25 +213,32 @@ const allowedSchema = z.object({
 /** The tools that the model sees. Throws if a choice names a tool that does not exist. */
 export function chosenTools(
   tools: readonly Tool[],
-  { allowed, mustCall }: ToolChoice,
+  { allowed, mustCall, field }: ToolChoice,
   others: readonly string[],
 ): readonly Tool[] {
+  const known = new Set([...tools.map(({ name }) => name), ...others]);
+  const missing = [...(allowed ?? [])].find((name) => !known.has(name));
+  if (missing !== undefined) {
+    const message = `Cannot read the request: ${field} allows the tool "${missing}", which is not among its tools; send it, or remove it from the choice.`;
+    throw new GatewayError("invalid-request", message, { param: field });
+  }
+  const shown = allowed === null ? tools : tools.filter(({ name }) => allowed.has(name));
   const named = mustCall === null || mustCall === "any" ? [] : mustCall;
-  const absent = named.find((name) => !tools.some((tool) => tool.name === name));
-  if (absent !== undefined || (mustCall === "any" && tools.length === 0)) {
+  const absent = named.find((name) => !shown.some((tool) => tool.name === name));
+  if (absent !== undefined || (mustCall === "any" && shown.length === 0)) {
     const what =
       absent === undefined
-        ? "a call, but there are no functions"
+        ? `a call, but ${allowed === null ? "there are no functions" : "it allows no function"}`
         : `the tool "${absent}", which is not among its functions`;
-    const message = `Cannot read the request: tool_choice requires ${what}; send it, or leave the choice out.`;
-    throw new GatewayError("invalid-request", message, { param: "tool_choice" });
+    const message = `Cannot read the request: ${field} requires ${what}; send it, or leave the choice out.`;
+    throw new GatewayError("invalid-request", message, { param: field });
   }
-  if (allowed === null) return tools;
-  const known = new Set([...tools.map(({ name }) => name), ...others]);
-  const missing = [...allowed].find((name) => !known.has(name));
-  if (missing === undefined) return tools.filter(({ name }) => allowed.has(name));
-  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or remove it from the choice.`;
-  throw new GatewayError("invalid-request", message, { param: "tool_choice" });
+  return shown;
+}
+
+/** JSON text of an object with one more field, whose value is JSON text already. `fields`: at least one. */
+export function withRaw(fields: object, name: string, json: string): string {
+  return `${JSON.stringify(fields).slice(0, -1)},"${name}":${json}}`;
 }
 
 /** One server-sent event. */

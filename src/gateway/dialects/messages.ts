@@ -28,6 +28,7 @@ import {
   sse,
   stopSchema,
   unknownTool,
+  withRaw,
 } from "./fields.ts";
 import { constraintIn } from "./constraints.ts";
 import { checkFields, readBody } from "./request-fields.ts";
@@ -233,11 +234,6 @@ function blockText(block: Block): string {
   if (block.type !== "tool_use") return JSON.stringify(block);
   const { id, name, argumentsText } = block.call;
   return withRaw({ type: block.type, id, name }, "input", argumentsText);
-}
-
-/** JSON text of an object with one more field, whose value is JSON text already. */
-function withRaw(fields: object, name: string, json: string): string {
-  return `${JSON.stringify(fields).slice(0, -1)},"${name}":${json}}`;
 }
 
 function stopOf(answer: GatewayAnswer): { readonly stop_reason: string; readonly stop_sequence: string | null } {

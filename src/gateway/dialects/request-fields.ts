@@ -60,10 +60,10 @@ export function checkFields(dialect: DialectName, body: unknown): CheckedFields 
       continue;
     }
     samplingNames.push(field);
+    readBody<unknown>(samplingShape[shapeName(target.name)], value, field.split("."));
     if (target.type === "parameter") sampling[target.name] = value;
     else extra[target.name] = value;
   }
-  if (samplingNames.length > 0) readBody(samplingSchema, body);
   const withExtra = Object.keys(extra).length === 0 ? sampling : { ...sampling, extra };
   return { sampling: withExtra, samplingNames, template: { names, misshapen, kwargs }, ignoredFields };
 }
@@ -97,6 +97,9 @@ const splitFields: Readonly<Record<DialectName, ReadonlySet<string>>> = {
   completions: splitFieldsOf(fieldTables.completions),
   responses: splitFieldsOf(fieldTables.responses),
   messages: splitFieldsOf(fieldTables.messages),
+  google: splitFieldsOf(fieldTables.google),
+  sglang: splitFieldsOf(fieldTables.sglang),
+  vllm: splitFieldsOf(fieldTables.vllm),
 };
 
 /** True if a value requests nothing. */
@@ -128,4 +131,7 @@ export const samplingShape = {
   logit_bias: anyNames(z.number()).nullish(),
 };
 
-const samplingSchema = z.object(samplingShape);
+/** Name of a parameter in {@link samplingShape}. */
+function shapeName(name: string): keyof typeof samplingShape {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as keyof typeof samplingShape;
+}

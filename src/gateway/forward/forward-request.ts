@@ -16,9 +16,9 @@ import {
 import { type Attempt, AttributedError, messageOf, type ModelUsage, type ParsedAction } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/index.ts";
 import { requestOf } from "../dialects/fields.ts";
-import { type Dialect, type DialectName, GatewayError } from "../request.ts";
+import { type DialectName, GatewayError } from "../request.ts";
 import type { ForwardedRecord, ForwardedTurn, PlacedRequest } from "./forwarded-record.ts";
-import { type ForwardedBody, forwardedBody, shownRequest } from "./forwarded-request.ts";
+import { type ForwardedBody, forwardedBody, shownRequest, type WireDialect } from "./forwarded-request.ts";
 
 /** A request as received. */
 export type ProgramRequest = {
@@ -91,7 +91,7 @@ export type ForwardedReply = {
 
 export type ForwardParts = {
   readonly model: ApiModel;
-  readonly dialect: Dialect;
+  readonly dialect: WireDialect;
   readonly request: ProgramRequest;
   /** Sampling parameters that replace the program's. */
   readonly sampling: ChatSampling;

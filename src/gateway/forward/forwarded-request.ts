@@ -42,6 +42,13 @@ const capNames: Readonly<Record<WireFormat, readonly [string, ...string[]]>> = {
   completions: ["max_tokens"],
 };
 
+/** A dialect that APIs may speak themselves. */
+export type WireDialect = Dialect & { readonly name: WireFormat };
+
+export function isWireDialect(dialect: Dialect): dialect is WireDialect {
+  return Object.hasOwn(capNames, dialect.name);
+}
+
 /**
  * The body to forward. Throws a `GatewayError` for a request that would not lead to exactly one
  * answer.
@@ -104,7 +111,7 @@ export interface NamedAnswers extends SampledItems {
  * Request for the record. Never throws for the program's content: a conversation that cannot be
  * parsed is recorded as it was sent.
  */
-export function shownRequest(dialect: Dialect, body: unknown, answers: NamedAnswers): ShownRequest {
+export function shownRequest(dialect: WireDialect, body: unknown, answers: NamedAnswers): ShownRequest {
   const fields = isRecord(body) ? body : {};
   if (dialect.name === "completions") return asText(fields["prompt"]);
   try {

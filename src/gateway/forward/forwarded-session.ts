@@ -37,6 +37,7 @@ import type { SessionCall, SessionCounters } from "../session-call.ts";
 import { Deltas } from "../streaming.ts";
 import { UnusedFields, unusedNames } from "../unused-fields.ts";
 import { conversationTo, ForwardedRecord, type ForwardedTurn, type PlacedRequest } from "./forwarded-record.ts";
+import { isWireDialect } from "./forwarded-request.ts";
 import {
   type BegunCall,
   type CallAnswer,
@@ -191,7 +192,7 @@ export class ForwardedSession implements ForwardingSession {
    */
   async forward(dialect: Dialect, request: ProgramRequest): Promise<ForwardedReply | null> {
     const model = this.#model();
-    if (!model.supports(dialect.name)) return null;
+    if (!isWireDialect(dialect) || !model.supports(dialect.name)) return null;
     const { sampling } = this.#parts;
     const seedOf = (call: number): number | null => this.#seedOf(call);
     return forwardRequest(this, { model, dialect, request, sampling, seedOf, record: this.#record });
@@ -208,7 +209,7 @@ export class ForwardedSession implements ForwardingSession {
     const model = this.#model();
     if (request.promptTokens !== null) {
       const message = "Cannot forward the request: a prompt of token ids means nothing to this API; send messages.";
-      throw new GatewayError("unsupported", message, { param: "prompt" });
+      throw new GatewayError("unsupported", message, { param: request.promptField });
     }
     const begun = this.beginCall(dialect, digest);
     const placed = this.#record.place(request);
@@ -407,7 +408,8 @@ export class ForwardedSession implements ForwardingSession {
   }): Promise<{ readonly answer: GatewayAnswer; readonly turn: ForwardedTurn }> {
     const { messages, mayCall, tools, model: named } = request;
     const { sampling, unused } = this.#samplingOf(request);
-    const ignoredFields = [...request.ignoredFields, ...request.template.names];
+    const constrained = request.constraint?.fields ?? [];
+    const ignoredFields = [...request.ignoredFields, ...request.template.names, ...constrained];
     this.#unused.count({ ...request, ignoredFields }, unused);
     begun.ignored.push(...unused, ...ignoredFields);
     const seed = this.#seedOf(begun.number) ?? request.sampling.seed ?? null;
@@ -436,6 +438,7 @@ export class ForwardedSession implements ForwardingSession {
         createdAt: seconds(),
         sampledTokens: new Uint32Array(),
         logprobs: null,
+        weightSpans: [],
         finish: { reason, matched: null, raw: null },
         usage: { promptTokens: usage.inputTokens, cachedTokens: null, sampledTokens: usage.outputTokens },
       },
