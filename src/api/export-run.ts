@@ -140,7 +140,8 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
     );
   }
   if (options.format === tau2Submission) {
-    return (await import("./export-submission.ts")).exportSubmission(options, exportRun);
+    const { exportSubmission } = await import("./export-submission.ts");
+    return exportSubmission(options, (file) => exportRun({ ...options, ...file, format: tau2Results, force: true }));
   }
   const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
   const runs = await openRuns(folders, opening);

@@ -3,7 +3,10 @@ import { submissionOf, type SubmittedFile } from "./export-submission.ts";
 
 const trials = 4;
 /** A file whose tasks all differ in their number of actions, which decides upstream's order of additions. */
-function fileOf(domain: string, { model = "a-model", user = "a-user" as string | null } = {}): SubmittedFile {
+function fileOf(
+  domain: string,
+  { model = "a-model", user = "a-user" }: { readonly model?: string; readonly user?: string | null } = {},
+): SubmittedFile {
   const ids = Array.from({ length: 50 }, (_, at) => `t${String(at).padStart(2, "0")}`);
   const call = { name: "look_up", requestor: "user" };
   return {

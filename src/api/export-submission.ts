@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { loadTau2Data } from "../environments/tau2-bench/index.ts";
 import { openRunFolder, runFacts } from "../store/index.ts";
-import type { ExportRunOptions, ExportRunResult } from "./export-run.ts";
+import type { ExportCounts } from "./export-counts.ts";
 
 /** Domains of the leaderboard. */
 const submissionDomains = ["retail", "airline", "telecom", "banking_knowledge"] as const;
@@ -42,15 +42,29 @@ export type SubmittedFile = {
   };
 };
 
+/** Options of an export that concern its runs and its folder. */
+export type SubmissionOptions = {
+  readonly runs: string | readonly string[];
+  /** The folder to write. */
+  readonly output: string;
+  readonly env?: string | { readonly name: string };
+  readonly data?: string;
+  /** @default the process's */
+  readonly cwd?: string;
+  readonly onNotice?: (message: string) => void;
+};
+
+type Written = ExportCounts & { readonly bytes: number; readonly expertBytes: number };
+
 /**
- * Writes the folder `options.output`. `write` exports runs of one domain to a file. Throws a
- * `ConfigurationError` for runs that upstream would not accept: of another domain, without a user,
- * with tasks or trials missing, or of different models.
+ * Writes a submission. `write` exports runs of one domain to a file. Resolves with `null` if `write`
+ * does, without a folder. Throws a `ConfigurationError` for runs that upstream would not accept: of
+ * another domain, without a user, with tasks or trials missing, or of different models.
  */
 export async function exportSubmission(
-  options: ExportRunOptions,
-  write: (options: ExportRunOptions) => Promise<ExportRunResult | null>,
-): Promise<ExportRunResult | null> {
+  options: SubmissionOptions,
+  write: (file: { readonly runs: readonly string[]; readonly output: string }) => Promise<Written | null>,
+): Promise<Written | null> {
   const cwd = options.cwd ?? process.cwd();
   const target = resolve(cwd, options.output);
   const partial = `${target}.partial`;
@@ -58,10 +72,10 @@ export async function exportSubmission(
   await mkdir(join(partial, "trajectories"), { recursive: true });
   try {
     const files = new Map<string, SubmittedFile>();
-    const results: ExportRunResult[] = [];
+    const results: Written[] = [];
     for (const [domain, { runs, data }] of await runsByDomain(options, cwd)) {
       const output = join(partial, "trajectories", `${domain}_results.json`);
-      const result = await write({ ...options, runs, format: "tau2", output, force: true });
+      const result = await write({ runs, output });
       if (result === null) return null;
       results.push(result);
       const file = JSON.parse(await readFile(output, "utf8")) as SubmittedFile;
@@ -96,11 +110,14 @@ export async function exportSubmission(
 type DomainRuns = { readonly runs: string[]; readonly data: string };
 
 /** The runs of each domain, without the kind of retrieval in its name. */
-async function runsByDomain(options: ExportRunOptions, cwd: string): Promise<ReadonlyMap<string, DomainRuns>> {
+async function runsByDomain(options: SubmissionOptions, cwd: string): Promise<ReadonlyMap<string, DomainRuns>> {
   const domains = new Map<string, DomainRuns>();
   for (const folder of [options.runs].flat()) {
     const { configuration } = runFacts(await openRunFolder(resolve(cwd, folder)).manifest());
-    const recorded = (key: string): string => String(configuration?.get(key) ?? "");
+    const recorded = (key: string): string => {
+      const value = configuration?.get(key);
+      return typeof value === "string" ? value : "";
+    };
     const env = typeof options.env === "string" ? options.env : (options.env?.name ?? recorded("env"));
     // The kind of retrieval is a suffix of the bank's name.
     const name = env.replace(/^tau2-bench\/(banking_knowledge-.*|)/, (_, bank: string) => bank.slice(0, 17));
