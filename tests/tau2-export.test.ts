@@ -170,6 +170,41 @@ describe("exportRun() to tau2", () => {
       await expect(failing).rejects.toThrow(NothingToExportError);
     }));
 
+  test.skipIf(shared === null)("writes a submission of whole runs only (skipped without ../shared)", () =>
+    withFolder(files, async (folder) => {
+      const run = { env: "tau2-bench/airline", data: shared!, split: "base", groupSize: 2, busy: false } as const;
+      await play(folder, "whole", { ...run, tasks: "all" });
+      await play(folder, "part", { ...run, tasks: "0-3" });
+      await play(folder, "mock");
+      const output = join(folder, "submission");
+      const submit = (name: string, where?: string) =>
+        exportRun({
+          runs: join(folder, name),
+          format: "tau2-submission",
+          output,
+          ...(where === undefined ? {} : { where }),
+        });
+      await expect(submit("part")).rejects.toThrow("46 of its tasks do not have 2 episodes");
+      await expect(submit("whole", "sample_index == 0 or task_index > 3")).rejects.toThrow("of its tasks do not have");
+      await expect(submit("mock")).rejects.toThrow("the leaderboard has retail, airline, telecom, banking_knowledge");
+      await expect(readFile(join(output, "submission.json"))).rejects.toThrow("ENOENT");
+      expect(await submit("whole")).toMatchObject({ rows: 100, episodes: 100, groups: 50, leftOut: [] });
+      const { results, model_name: model } = JSON.parse(await readFile(join(output, "submission.json"), "utf8")) as {
+        readonly model_name: string;
+        readonly results: { readonly airline: Readonly<Record<string, number>> };
+      };
+      const { simulations } = await read(join(output, "trajectories", "airline_results.json"));
+      const rewards = simulations.map(({ reward_info: { reward } }) => reward);
+      expect(model).toBe("scripted-agent");
+      expect(results.airline["pass_1"]).toBeCloseTo(
+        rewards.reduce((sum, reward) => sum + reward, 0),
+        9,
+      );
+      expect(Object.keys(results.airline)).toEqual(["pass_1", "pass_2"]);
+      await expect(submit("whole")).rejects.toThrow("it exists; pass --force");
+    }),
+  );
+
   test("refuses other environments, other data and Parquet, and leaves no file", () =>
     withFolder(files, async (folder) => {
       const cli = await createTestCli();

@@ -1,7 +1,8 @@
 // `npm run verify -- tau2`: 100 episodes over the worlds of τ²-bench, exported as upstream's files
 // and scored again by upstream's own evaluator, from the checkout that TAU2_REPO names. Rewards,
 // breakdowns and every check must be equal. The judge of assertions in natural language is a
-// constant on both sides: the output of a model is not compared.
+// constant on both sides: the output of a model is not compared. Then upstream's `tau2 submit` reads
+// a submission of ours.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -13,6 +14,7 @@ import { exportRun } from "../../dist/index.js";
 import { root } from "../run-command.mjs";
 import { CannotVerify, makeEnvironment, outputOf, versionOf } from "./python.mjs";
 import { playSimulations } from "./tau2-simulations.mjs";
+import { verifySubmission } from "./tau2-submission.mjs";
 
 /** Packages that the reference imports for text. */
 const packages = [
@@ -107,7 +109,8 @@ export async function verifyTau2() {
       `Python ${outputOf(bin("python"), "import platform; print(platform.python_version())")}, ` +
       `pydantic ${versionOf(bin("python"), "pydantic")}, litellm ${versionOf(bin("python"), "litellm")}\n`,
   );
-  return different === 0 && total >= 100 && lines.length === files.length ? 0 : 1;
+  const isAccepted = await verifySubmission({ checkout, python: bin("python"), work });
+  return isAccepted && different === 0 && total >= 100 && lines.length === files.length ? 0 : 1;
 }
 
 /**

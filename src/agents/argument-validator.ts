@@ -9,7 +9,7 @@ import type * as ajv from "ajv";
 import type * as ajv2020 from "ajv/dist/2020.js";
 
 import { type Tool, toolParameters } from "../core/index.ts";
-import { linearPattern } from "../lib/linear-pattern.ts";
+import { linearPattern, type TestBudget, testBudget } from "../lib/linear-pattern.ts";
 import { UnreadPatternError } from "../lib/parse-pattern.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
 
@@ -36,9 +36,15 @@ const options = {
 let uncheckedPatterns = new Map<string, string>();
 
 /**
+ * Limit of the patterns of one validation together, because a schema may test each of many short
+ * texts; `null` before the first.
+ */
+let budget: TestBudget | null = null;
+
+/**
  * Replaces `RegExp` in the library. A schema may come from a remote server and the text from a
  * model, so every pattern must take linear time: a pattern that cannot be decided in linear time
- * counts as matched, and so does a text that would take too long.
+ * counts as matched, and so does a text that would exceed the budget of the validation.
  */
 function checkedPattern(
   source: string,
@@ -47,7 +53,7 @@ function checkedPattern(
   const toString = (): string => `/${source}/${flags}`;
   try {
     const pattern = linearPattern(source, flags === "u" ? "u" : "");
-    return { test: (text) => pattern.test(text) ?? true, toString };
+    return { test: (text) => pattern.test(text, (budget ??= testBudget())) ?? true, toString };
   } catch (error) {
     if (!(error instanceof UnreadPatternError)) throw error;
     uncheckedPatterns.set(source, error.message);
@@ -65,6 +71,7 @@ const compiledTools = new WeakMap<Tool, Compiled>();
 export function findViolation(tool: Tool, toolArguments: JsonObject): ArgumentViolation | null {
   const { validate } = compiledOf(tool);
   if (validate === null) return null;
+  budget = null;
   try {
     if (validate(ordinaryValue(toolArguments))) return null;
     const error = validate.errors?.[0];

@@ -62,21 +62,25 @@ export const exportFileKinds = Object.keys(fileKinds) as readonly ExportFileKind
 const ownSamples = "samples";
 
 const tau2Results = "tau2";
+const tau2Submission = "tau2-submission";
 
-/** Row layouts; "samples" is the run's own samples.jsonl, "tau2" the file of simulations that tau2-bench's evaluator reads. */
-export type ExportName = ExportFormatName | typeof ownSamples | typeof tau2Results;
-export const exportNames: readonly ExportName[] = [...exportFormatNames, ownSamples, tau2Results];
+/**
+ * Row layouts; "samples" is the run's own samples.jsonl, "tau2" the file of simulations that
+ * tau2-bench's evaluator reads, and "tau2-submission" a folder for its leaderboard.
+ */
+export type ExportName = ExportFormatName | typeof ownSamples | typeof tau2Results | typeof tau2Submission;
+export const exportNames: readonly ExportName[] = [...exportFormatNames, ownSamples, tau2Results, tau2Submission];
 
 /** Options of {@link exportRun}: the flags of the command `export` in camelCase. */
 export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   /** Run folders, at least one. */
   readonly runs: string | readonly string[];
   /**
-   * Format of the rows: slime, verl, ...; "samples", the run's own samples.jsonl; or "tau2",
-   * upstream's file of simulations.
+   * Format of the rows: slime, verl, ...; "samples", the run's own samples.jsonl; "tau2",
+   * upstream's file of simulations; or "tau2-submission", a folder for upstream's leaderboard.
    */
   readonly format: ExportName;
-  /** The file to write. */
+  /** The file to write; for "tau2-submission" a folder. */
   readonly output: string;
   /** Kind of file. @default "parquet" for a file with that extension, else "jsonl" */
   readonly to?: ExportFileKind;
@@ -122,7 +126,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each separately, or use --format slime.',
     );
   }
-  const fileKind = options.format === tau2Results ? "document" : formatNamed(options.format).file;
+  const fileKind = isTau2(options.format) ? "document" : formatNamed(options.format).file;
   if (options.to !== undefined && fileKind !== "any") {
     throw new ConfigurationError(
       `Cannot export to ${options.format} as ${options.to}: the file is ${fileKind === "json-lines" ? "JSON lines" : "one JSON document"}; remove --to.`,
@@ -134,6 +138,10 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
     throw new ConfigurationError(
       `Cannot write "${output}": it exists; pass --force to replace it, or name another file.`,
     );
+  }
+  if (options.format === tau2Submission) {
+    const { exportSubmission } = await import("./export-submission.ts");
+    return exportSubmission(options, (file) => exportRun({ ...options, ...file, format: tau2Results, force: true }));
   }
   const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
   const runs = await openRuns(folders, opening);
@@ -223,7 +231,10 @@ function keepsExperts({ episodes }: GroupToExport): boolean {
 
 /** The format whose rows these are; formats differ only in the types of their rows. */
 const formatNamed = (name: ExportName): ExportFormat =>
-  exportFormats[name === ownSamples || name === tau2Results ? "slime" : name];
+  exportFormats[name === ownSamples || isTau2(name) ? "slime" : name];
+
+const isTau2 = (name: ExportName): name is typeof tau2Results | typeof tau2Submission =>
+  name === tau2Results || name === tau2Submission;
 
 async function tau2Of(runs: readonly OpenedRun[]): Promise<Tau2Export> {
   const opened = runs.map(async ({ name, environment }) => {

@@ -185,13 +185,16 @@ const nameOf = (folder: string | null): string | null => (folder === null ? null
 
 /** Facts of the first run. The limits are the same for every rollout. */
 function factsOf({ seed, user, agent, model, configuration }: RunFacts): Omit<Tau2RunFacts, "isSolo" | "trials"> {
-  const named = configuration?.get("user-model");
-  const userModel = typeof named === "string" ? named : null;
+  const named = (key: string): string | null => {
+    const value = configuration?.get(key);
+    return typeof value === "string" ? value : null;
+  };
+  const userModel = named("user-model");
   return {
     maxSteps: 200,
     maxErrors: 10,
     seed,
-    agentModel: agent?.name ?? nameOf(model?.folder ?? null),
+    agentModel: agent?.name ?? nameOf(model?.folder ?? null) ?? named("engine"),
     userModel,
     ...(userModel === null && user !== null ? { user } : {}),
   };

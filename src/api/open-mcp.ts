@@ -1,14 +1,13 @@
 // MCP servers as environments: `mcp:<command or url>`.
 
 import { basename, dirname, extname, resolve } from "node:path";
-import { ConfigurationError } from "../core/index.ts";
 import { mcpEnvironment, readMcpTasks } from "../environments/remote/mcp/index.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
-import { readRegular } from "../system/regular-file.ts";
 
 import { loadedRemote, type RemoteContext } from "./remote-options.ts";
 import { readAccess } from "./secrets.ts";
 import { packageVersion } from "./surroundings.ts";
+import { readTaskRows } from "./task-rows.ts";
 
 /** Contacts the server if it has the tasks. Rejects with a `ConfigurationError` for settings that the user can correct. */
 export async function openSource(
@@ -29,19 +28,9 @@ export async function openSource(
   };
   if (options.envTasks === null) return loadedRemote(await mcpEnvironment(common));
   const envTasks = resolve(cwd, options.envTasks);
-  const tasks = await readMcpTasks(await readTasks(envTasks), {
+  const tasks = await readMcpTasks(readTaskRows(options.envTasks, cwd), {
     file: envTasks,
     loadGrader: (module) => context.importDefault(resolve(dirname(envTasks), module), "grader"),
   });
   return loadedRemote(await mcpEnvironment({ ...common, tasks, name: `mcp/${basename(envTasks, extname(envTasks))}` }));
-}
-
-async function readTasks(file: string): Promise<string> {
-  try {
-    return await readRegular(file, "utf8");
-  } catch (cause) {
-    throw new ConfigurationError(`Cannot read tasks from "${file}": it is not a readable file; correct --env-tasks.`, {
-      cause,
-    });
-  }
 }

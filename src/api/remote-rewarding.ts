@@ -22,7 +22,7 @@ import { loadedRemote, type RemoteAddress, type RemoteContext, readRemoteAddress
 import type { Access } from "../parts/engine.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import { readAccess } from "./secrets.ts";
-import { readNamedFile } from "./surroundings.ts";
+import { readTaskRows } from "./task-rows.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { setOwn } from "../lib/counts.ts";
 
@@ -53,7 +53,7 @@ export async function openOpenEnv(context: RemoteContext<"envTasks">): Promise<L
   return loadedRemote(remoteSource(service, { limits: context.limits }));
 }
 
-/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null` if the server has its own tasks. */
+/** `seeds:100` (0 to 99), `seeds:100-199`, or a file of tasks; `null` if the server has its own tasks. */
 async function openEnvTasks({
   options: { envTasks },
   cwd,
@@ -71,10 +71,8 @@ async function openEnvTasks({
   }
   if (envTasks.startsWith("seeds:")) throw new ConfigurationError(`Cannot create tasks of "${envTasks}": ${remedy}.`);
   const tasks: Record<string, OpenEnvTask[]> = {};
-  const lines = (await readNamedFile(envTasks, cwd, "correct --env-tasks.")).split(/\r?\n/);
-  for (const [index, line] of lines.entries()) {
-    if (line.trim() === "") continue;
-    const { split, ...task } = readTaskLine(line, index + 1);
+  for await (const { fields, line } of readTaskRows(envTasks, cwd)) {
+    const { split, ...task } = readTask(fields, line);
     if (Object.hasOwn(tasks, split)) tasks[split]!.push(task);
     else setOwn(tasks, split, [task]);
   }
@@ -84,21 +82,18 @@ async function openEnvTasks({
 
 const mostSeeds = 10_000_000;
 
-const taskLine = z.strictObject({
+const taskFields = z.strictObject({
   split: z.string().min(1).default("train"),
   instruction: z.string().nullable().default(null),
   reset: anyNames(z.unknown()).default({}),
 });
 
-function readTaskLine(line: string, number: number): z.infer<typeof taskLine> {
-  try {
-    return taskLine.parse(JSON.parse(line));
-  } catch (error) {
-    const state = error instanceof z.ZodError ? z.prettifyError(error).replaceAll(/\s+/g, " ") : "it is not JSON";
-    throw new ConfigurationError(
-      `Cannot read line ${number} of the tasks: ${state}; a task is {"reset": {...}, "instruction": "...", "split": "train"}, all of them optional.`,
-    );
-  }
+function readTask(fields: unknown, line: number): z.infer<typeof taskFields> {
+  const { success, data, error } = taskFields.safeParse(fields);
+  if (success) return data;
+  throw new ConfigurationError(
+    `Cannot read line ${line} of the tasks: ${z.prettifyError(error).replaceAll(/\s+/g, " ")}; a task is {"reset": {...}, "instruction": "...", "split": "train"}, all of them optional.`,
+  );
 }
 
 /** Throws a `ConfigurationError` for an address or a server that cannot be used. */

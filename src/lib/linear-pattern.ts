@@ -7,18 +7,21 @@ import { parsePattern, type PatternNode, UnreadPatternError } from "./parse-patt
 export type LinearPattern = {
   /**
    * True for a match anywhere in the text, like `RegExp.test`; `null` if the test would take too
-   * long. Never throws.
+   * long. `budget`: limit of several tests together. Default: one of this test. Never throws.
    */
-  readonly test: (text: string) => boolean | null;
+  readonly test: (text: string, budget?: TestBudget) => boolean | null;
 };
+
+/** Number of states that tests may still visit; they count it down. */
+export type TestBudget = { visits: number };
 
 /**
  * Maximum number of states of a pattern and its lookarounds; the body of a repetition counts once
  * per possible repetition.
  */
 const mostStates = 4000;
-/** Maximum number of states visited for one text, about 50 ms. */
-const mostVisits = 2_000_000;
+/** Limit of the states that one test visits, about 50 ms. */
+export const testBudget = (): TestBudget => ({ visits: 2_000_000 });
 
 /** Ways of a split are in the order in which a search without memory would try them. */
 export type State =
@@ -49,7 +52,13 @@ export function linearPattern(source: string, flags: "" | "u"): LinearPattern {
   const node = parsePattern(source, flags);
   if (isPlain(node)) return { test: (text) => native.test(text) };
   const { program, looks } = compilePattern(node, { flags, reversesLookaheads: true });
-  return { test: (text) => matches(program, looks, flags === "u" ? Array.from(text) : text.split("")) };
+  return {
+    test: (text, budget = testBudget()) =>
+      // Every character costs at least one visit.
+      text.length > budget.visits * 2
+        ? null
+        : matches(program, looks, { characters: flags === "u" ? Array.from(text) : text.split(""), budget }),
+  };
 }
 
 /**
@@ -178,9 +187,12 @@ function membership(source: string, flags: string): (character: string) => boole
 }
 
 /** `null` if the test would take too long. */
-function matches(program: Program, looks: readonly Look[], characters: readonly string[]): boolean | null {
+function matches(
+  program: Program,
+  looks: readonly Look[],
+  { characters, budget }: { readonly characters: readonly string[]; readonly budget: TestBudget },
+): boolean | null {
   const length = characters.length;
-  const budget = { visits: mostVisits };
   const found = new Map<CheckNode, Uint8Array>();
   const isWordAt = (at: number): boolean => at >= 0 && at < length && /^\w$/.test(characters[at]!);
   const holds = (node: CheckNode, at: number): boolean => {
@@ -210,7 +222,7 @@ function matches(program: Program, looks: readonly Look[], characters: readonly 
 type Following = {
   readonly isBackward: boolean;
   readonly holds: (node: CheckNode, at: number) => boolean;
-  readonly budget: { visits: number };
+  readonly budget: TestBudget;
   /** Called with each position at which a match ends; returning true ends the search. */
   readonly onMatch: (at: number) => boolean;
 };

@@ -113,6 +113,38 @@ describe("LinearSearch", () => {
     }
   });
 
+  it("stops at the last step of a budget that searches and texts share", () => {
+    const budget = { steps: 1000 };
+    const one = new LinearSearch(parsePattern("a+b", "u"), { budget });
+    const other = new LinearSearch(parsePattern("(?:^|$|\\b|a){1,5}", "u"), { budget });
+    expect(one.find("aab", 0)).toMatchObject({ start: 0, end: 3 });
+    const left = budget.steps;
+    expect(left).toBeGreaterThan(980);
+    expect(other.find("aab", 0)).toMatchObject({ start: 0, end: 0 });
+    expect(budget.steps).toBeLessThan(left);
+    expect(() => one.find("a".repeat(10_000), 0)).toThrow(SlowSearchError);
+    expect(budget.steps).toBe(-1);
+    expect(() => other.find("a", 0)).toThrow(SlowSearchError);
+  });
+
+  it("counts empty matches whose paths visit many states", () => {
+    const search = searchFor(`(?:${"(?:^|$|\\b|\\B)".repeat(100)}){3}`);
+    const long = "ab ".repeat(10_000);
+    const findAll = (): void => {
+      for (let at = 0; at < long.length; at++) search.matchAt(long, at);
+    };
+    expect(findAll).toThrow(SlowSearchError);
+  });
+
+  it("finds a lookaround once, however many positions see it", () => {
+    const budget = { steps: 400_000 };
+    const search = new LinearSearch(parsePattern("(?=.*b)(?=.*c)x", "u"), { budget });
+    expect(search.find(`${"a".repeat(20_000)}bc`, 0)).toBe(null);
+    expect(search.find(`${"x".repeat(20_000)}bc`, 1)).toMatchObject({ start: 1, end: 2 });
+    const failing = new LinearSearch(parsePattern("(?=.*b)(?=.*c)[^]y", "u"), { budget: { steps: 600_000 } });
+    expect(failing.find(`${"a".repeat(20_000)}bc`, 0)).toBe(null);
+  });
+
   it("refuses a text that would take too long, and goes on with the next one", () => {
     const search = searchFor(`(?:${"(?:a?b?c?d?){8}|".repeat(40)}x)*!`);
     expect(() => search.find("abcd".repeat(5_000), 0)).toThrow(SlowSearchError);

@@ -22,6 +22,9 @@ export class SlowSearchError extends Error {
 /** Maximum number of states visited in one text: a constant, and so many per UTF-16 unit. */
 const mostVisits = { constant: 200_000, perUnit: 10 };
 
+/** Number of states that searches may still visit, in all texts together; they count it down. */
+export type SearchBudget = { steps: number };
+
 /** "whole": the path matches. "cut": the end of the text truncates it, so more text may complete it. */
 type Goal = "whole" | "cut";
 
@@ -44,21 +47,34 @@ export class LinearSearch {
   readonly #stateCount: number;
   /** Matches the characters with which a match may begin; `null` if a match may be empty. */
   readonly #first: RegExp | null;
+  /** The same, at one position. */
+  readonly #firstHere: RegExp | null;
   /** Maximum number of UTF-16 units of a match. */
   readonly #longest: number;
+  readonly #budget: SearchBudget | null;
   #text = "";
   #visits = 0;
   /** States, each at a position of the text, from which no path reaches the goal. */
   readonly #failed: Record<Goal, Places | null> = { whole: null, cut: null };
+  /** States of lookarounds, each at a position of the text, from which a path reaches the end. */
+  #won: Places | null = null;
   /** Results of lookarounds, by the state and position of their start. */
   readonly #held = new Map<number, boolean>();
   readonly #looksBehind: boolean;
 
   /**
-   * `node`: a pattern with the flag "u", and "i" if it ignores case. Throws an `UnreadPatternError`
-   * for a very large one.
+   * `node`: a pattern with the flag "u", and "i" if it ignores case. `budget`: limit of all texts
+   * together, which may be shared with other searches. Default: a limit for each text that grows
+   * with its length. Throws an `UnreadPatternError` for a very large pattern.
    */
-  constructor(node: PatternNode, { ignoresCase = false }: { readonly ignoresCase?: boolean } = {}) {
+  constructor(
+    node: PatternNode,
+    {
+      ignoresCase = false,
+      budget = null,
+    }: { readonly ignoresCase?: boolean; readonly budget?: SearchBudget | null } = {},
+  ) {
+    this.#budget = budget;
     const flags = ignoresCase ? "iu" : "u";
     const { program, looks } = compilePattern(node, { flags, reversesLookaheads: false });
     this.#program = program;
@@ -71,14 +87,16 @@ export class LinearSearch {
     this.#stateCount = count;
     this.#looksBehind = looks.some(({ isAhead }) => !isAhead);
     const { sources, mayBeEmpty } = firstCharacters(node);
-    this.#first = mayBeEmpty ? null : new RegExp(sources.length === 0 ? "[]" : sources.join("|"), `g${flags}`);
+    const first = sources.length === 0 ? "[]" : sources.join("|");
+    this.#first = mayBeEmpty ? null : new RegExp(first, `g${flags}`);
+    this.#firstHere = mayBeEmpty ? null : new RegExp(first, `y${flags}`);
     this.#longest = longestMatch(node);
   }
 
   /** The leftmost match that begins at `from` or later. Throws a `SlowSearchError`. */
   find(text: string, from: number): LinearMatch | null {
     for (const start of this.#starts(text, from)) {
-      const found = this.matchAt(text, start);
+      const found = this.#matchFrom(text, start);
       if (found !== null) return found;
     }
     return null;
@@ -86,6 +104,14 @@ export class LinearSearch {
 
   /** The match that begins at `start`. Throws a `SlowSearchError`. */
   matchAt(text: string, start: number): LinearMatch | null {
+    if (this.#firstHere !== null) {
+      this.#firstHere.lastIndex = start;
+      if (!this.#firstHere.test(text)) return null;
+    }
+    return this.#matchFrom(text, start);
+  }
+
+  #matchFrom(text: string, start: number): LinearMatch | null {
     const last = this.#run(this.#program, { text, start, goal: "whole", isReversed: false });
     return last === null ? null : { start, end: last.at, captures: capturesOf(text, last.marks) };
   }
@@ -127,24 +153,35 @@ export class LinearSearch {
       this.#held.clear();
       this.#failed.whole = null;
       this.#failed.cut = null;
+      this.#won = null;
     }
+    // A lookaround only holds or not, so its paths need not be found again.
+    const won = program === this.#program || goal === "cut" ? null : (this.#won ??= this.#allPlaces());
     const failed = this.#places(goal, start);
-    const limit = mostVisits.constant + mostVisits.perUnit * text.length;
+    const budget = this.#budget;
+    const limit = budget === null ? mostVisits.constant + mostVisits.perUnit * text.length : Infinity;
     const base = this.#base.get(program)!;
     const waiting: Step[] = [{ state: program.start, at: start, marks: null, parent: null }];
     const succeed = (last: Step): Step => {
+      let length = 0;
       for (let step: Step | null = last; step !== null; step = step.parent) {
         failed.delete(base + step.state, step.at);
-        // A match costs its length, whenever it is found; only what fails is limited.
-        if (program === this.#program) this.#visits--;
+        won?.add(base + step.state, step.at);
+        length++;
       }
+      // The path of a match is free, however often it is found, unless it visits many states without reading on.
+      const units = Math.abs(last.at - start) + 1;
+      if (program === this.#program) this.#visits -= Math.min(length, mostVisits.perUnit * units);
       return last;
     };
     for (let step = waiting.pop(); step !== undefined; step = waiting.pop()) {
       const { at, marks } = step;
+      if (won?.has(base + step.state, at) === true) return succeed(step);
       // Removed again if a path from here reaches the goal.
       if (!failed.add(base + step.state, at)) continue;
-      if (++this.#visits > limit) throw new SlowSearchError("The search would take too long.");
+      if (++this.#visits > limit || (budget !== null && --budget.steps < 0)) {
+        throw new SlowSearchError("The search would take too long.");
+      }
       const state = program.states[step.state]!;
       switch (state.type) {
         case "accept":
@@ -183,8 +220,11 @@ export class LinearSearch {
   #places(goal: Goal, start: number): Places {
     const known = this.#failed[goal];
     if (known !== null && known.first <= start) return known;
-    const first = this.#looksBehind ? 0 : start;
-    return (this.#failed[goal] = new Places({ first, last: this.#text.length, width: this.#stateCount }));
+    return (this.#failed[goal] = this.#allPlaces(this.#looksBehind ? 0 : start));
+  }
+
+  #allPlaces(first = 0): Places {
+    return new Places({ first, last: this.#text.length, width: this.#stateCount });
   }
 
   #holds(node: CheckNode, text: string, at: number): boolean {
@@ -245,6 +285,11 @@ class Places {
     if ((word & bit) !== 0) return false;
     this.#bits[place >>> 5] = word | bit;
     return true;
+  }
+
+  has(state: number, at: number): boolean {
+    const place = (at - this.first) * this.#width + state;
+    return (this.#bits[place >>> 5]! & (1 << (place & 31))) !== 0;
   }
 
   delete(state: number, at: number): void {

@@ -61,12 +61,12 @@ export function exportCommand(run: RunCommand): Command {
     .addOption(
       new Option(
         "--format <name>",
-        "format of the rows; samples: the samples.jsonl that --write-samples would have written; tau2: the file of simulations that tau2-bench's evaluator reads",
+        "format of the rows; samples: the samples.jsonl that --write-samples would have written; tau2: the file of simulations that tau2-bench's evaluator reads; tau2-submission: a folder for its leaderboard",
       )
         .choices(exportNames)
         .makeOptionMandatory(),
     )
-    .option("--output <file>", "file to write; also --out")
+    .option("--output <file>", "file to write, a folder for tau2-submission; also --out")
     .addOption(new Option("--out <file>").hideHelp())
     .addOption(
       new Option("--to <kind>", "kind of file (default: parquet for a file named *.parquet, else jsonl)").choices(

@@ -1,4 +1,4 @@
-// The tasks of an environment whose server has none: a file of JSON lines, one task per line, read
+// The tasks of an environment whose server has none: the rows of a file, one task per row, read
 // once. A server offers tools; these tasks say what to do with them, and grade the result.
 
 import { createHash } from "node:crypto";
@@ -70,15 +70,23 @@ export type ReadTasksOptions = {
   readonly loadGrader: (module: string) => Promise<unknown>;
 };
 
-/** Reads the tasks of a file. Throws a `ConfigurationError` that names the line. */
-export async function readMcpTasks(text: string, { file, loadGrader }: ReadTasksOptions): Promise<readonly McpTask[]> {
+/** A row of a file of tasks, and its line, from 1. */
+export type McpTaskRow = { readonly fields: unknown; readonly line: number };
+
+/**
+ * Reads the tasks of a file, from its text in JSON lines, or from its rows. Throws a
+ * `ConfigurationError` that names the line.
+ */
+export async function readMcpTasks(
+  rows: string | AsyncIterable<McpTaskRow>,
+  { file, loadGrader }: ReadTasksOptions,
+): Promise<readonly McpTask[]> {
   const tasks: McpTask[] = [];
   const graders = new Map<string, McpGrader>();
   const ids = new Set<string>();
-  for (const [index, line] of text.split("\n").entries()) {
-    if (line.trim() === "") continue;
-    const place = `line ${index + 1} of "${file}"`;
-    const { grader: module, ...task } = readTask(line, place);
+  for await (const { fields, line } of typeof rows === "string" ? rowsOf(rows, file) : rows) {
+    const place = `line ${line} of "${file}"`;
+    const { grader: module, ...task } = readTask(fields, place);
     if (ids.has(task.id)) throw refuse(place, `its id "${task.id}" is that of another task`);
     ids.add(task.id);
     let grader = graders.get(module);
@@ -95,13 +103,19 @@ export async function readMcpTasks(text: string, { file, loadGrader }: ReadTasks
   throw new ConfigurationError(`Cannot read tasks from "${file}": it has none; write one task per line.`);
 }
 
-function readTask(line: string, place: string): Omit<McpTask, "grader"> & { readonly grader: string } {
-  let given: Readonly<Record<string, unknown>> | null;
-  try {
-    given = asRecord(JSON.parse(line));
-  } catch (error) {
-    throw refuse(place, `it is not JSON (${messageOf(error)})`);
+function* rowsOf(text: string, file: string): Generator<McpTaskRow> {
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue;
+    try {
+      yield { fields: JSON.parse(line), line: index + 1 };
+    } catch (error) {
+      throw refuse(`line ${index + 1} of "${file}"`, `it is not JSON (${messageOf(error)})`);
+    }
   }
+}
+
+function readTask(fields: unknown, place: string): Omit<McpTask, "grader"> & { readonly grader: string } {
+  const given = asRecord(fields);
   if (given === null) throw refuse(place, "it is not an object");
   const unknown = Object.keys(given).find((key) => !keys.includes(key));
   if (unknown !== undefined) throw refuse(place, `"${unknown}" is not a field of a task; use ${keys.join(", ")}`);

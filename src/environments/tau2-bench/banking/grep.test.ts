@@ -72,6 +72,23 @@ describe("Grep", () => {
     ]);
   });
 
+  test("searches all documents within one number of steps", () => {
+    const texts = Array.from({ length: 700 }, (_, at) => `${"a fee of a card, ".repeat(70)}${at}`);
+    const slow = "(?:^|$|\\b|a){1,5}";
+    expect(scores(texts.slice(0, 3), slow)).toHaveProperty("2");
+    expect(() => scores(texts, slow)).toThrow("Cannot search for this pattern: it takes too long; use a simpler one.");
+    // Bounded repetitions cost as much as the ways in which they may end.
+    expect(() => scores(texts, ".{0,50}.{0,50}[xz]")).toThrow("it takes too long");
+    for (const usual of [".*fee.*", "fee.*card", "(?=.*card)(?=.*fee).*", "\\w+\\s+\\w+"]) {
+      expect(Object.keys(scores(texts, usual))).toHaveLength(10);
+    }
+    // The budget is that of one search.
+    const limits = { tests: 0, steps: 4000 };
+    const grep = new Grep(texts.slice(0, 1), limits);
+    for (let times = 0; times < 5; times++) expect(grep.search("fee", 1)).toEqual([{ index: 0, score: 70 }]);
+    expect(() => new Grep(texts, limits).search("fee", 1)).toThrow("it takes too long");
+  });
+
   test.each(["(a+)+$", "(a|a)*b", "(.*)*x", "([^]*a){12}b", "(a?){40}a{40}b"])(
     "searches with %j, which may take exponential time, in bounded work",
     (pattern) => {

@@ -1,44 +1,63 @@
 // The search of documents by a regular expression of Python, ranked by the number of matches. A
-// pattern from a model may take exponential time in JavaScript's own search, so that only patterns
-// of bounded work use it; others are searched in linear time.
+// pattern comes from a model, so all texts together are searched within one budget: by JavaScript's
+// own search, which may take exponential time, only if its work is known to be small.
 
-import { LinearSearch, SlowSearchError } from "../../../lib/linear-search.ts";
+import { LinearSearch, type SearchBudget, SlowSearchError } from "../../../lib/linear-search.ts";
 import { type PatternNode, UnreadPatternError } from "../../../lib/parse-pattern.ts";
 import { PythonError } from "../../../python-semantics/index.ts";
 import type { Hit } from "./bm25.ts";
 import { PatternSyntaxError, readPythonPattern } from "./python-regex.ts";
 
-/** Maximum work of JavaScript's own search at one position, in characters tested. */
-const mostWork = 3000;
+/** Maximum number of characters that JavaScript's own search may test in one search: about half a second. */
+const mostTests = 150_000_000;
 
 /** Characters that a repetition up to the end of a line is taken to test. */
 const lineLength = 400;
 
+/**
+ * Maximum number of steps of one search, in all documents together: about a second. A pattern
+ * such as ".*fee.*", which visits most characters of upstream's documents, takes a million.
+ */
+const mostSteps = 10_000_000;
+
 /** Maximum length of a pattern, in UTF-16 units. */
 const longestPattern = 1000;
 
+/** Maximum work of one search, in all documents together. */
+export type SearchLimits = {
+  /** Characters that JavaScript's own search tests, at most; a pattern that may test more is searched in steps. */
+  readonly tests: number;
+  /** States that a search in steps visits. */
+  readonly steps: number;
+};
+
 export class Grep {
   readonly #texts: readonly string[];
+  readonly #limits: SearchLimits;
+  readonly #length: number;
   /** The texts for the test that a document contains the literals of a pattern. */
   #folded: readonly string[] | null = null;
 
-  constructor(texts: readonly string[]) {
+  constructor(texts: readonly string[], limits: SearchLimits = { tests: mostTests, steps: mostSteps }) {
     this.#texts = texts;
+    this.#limits = limits;
+    this.#length = texts.reduce((sum, { length }) => sum + length, 0);
   }
 
   /**
    * The documents with the most matches, equal ones in their order. A text that Python
-   * refuses as a pattern is searched literally. Throws a `PythonError` for a pattern that cannot be searched.
+   * refuses as a pattern is searched literally. Throws a `PythonError` for a pattern that cannot be
+   * searched, or not within the steps.
    */
   search(pattern: string, most: number): Hit[] {
     const node = this.#read(pattern);
     const literals = requiredTexts(node)?.map(fold) ?? null;
-    const count = counter(node);
+    const count = limited(() => this.#counter(node));
     this.#folded ??= this.#texts.map(fold);
     const hits: Hit[] = [];
     for (const [index, text] of this.#texts.entries()) {
       if (literals !== null && !literals.some((literal) => this.#folded![index]!.includes(literal))) continue;
-      const score = count(text);
+      const score = limited(() => count(text));
       if (score > 0) hits.push({ index, score });
     }
     return hits.sort((left, right) => right.score - left.score).slice(0, most);
@@ -57,7 +76,48 @@ export class Grep {
     });
     return { type: "sequence", parts };
   }
+
+  /**
+   * Counts the matches in a text. After an empty match Python tries the same position again, for a
+   * match that is not empty.
+   */
+  #counter(node: PatternNode): (text: string) => number {
+    const budget = { steps: this.#limits.steps };
+    const find = this.#finder(node, "g", budget);
+    const findMore = mayBeEmpty(node) ? this.#finder(withoutEmpty(node), "y", budget) : null;
+    return (text) => {
+      let count = 0;
+      for (let from = 0; from <= text.length;) {
+        const found = find(text, from);
+        if (found === null) break;
+        count++;
+        from = found.end;
+        if (found.end > found.start) continue;
+        const more = findMore?.(text, from) ?? null;
+        if (more !== null) count++;
+        from = more === null ? after(text, from) : more.end;
+      }
+      return count;
+    };
+  }
+
+  /** `place`: "g" to search from the offset on, "y" to match at the offset. */
+  #finder(node: PatternNode, place: "g" | "y", budget: SearchBudget): Finder {
+    if (workOf(node).tests * this.#length <= this.#limits.tests) {
+      const pattern = new RegExp(sourceOf(node), `iu${place}`);
+      return (text, from) => {
+        pattern.lastIndex = from;
+        const found = pattern.exec(text);
+        return found === null ? null : { start: found.index, end: found.index + found[0].length };
+      };
+    }
+    const search = new LinearSearch(node, { ignoresCase: true, budget });
+    return (text, from) => (place === "g" ? search.find(text, from) : search.matchAt(text, from));
+  }
 }
+
+/** Finds the first match from an offset on, or only at the offset. */
+type Finder = (text: string, from: number) => { readonly start: number; readonly end: number } | null;
 
 const refused = (reason: string): PythonError =>
   new PythonError("limit", `Cannot search for this pattern: ${reason}; use a simpler one.`);
@@ -65,47 +125,7 @@ const refused = (reason: string): PythonError =>
 /** Lower case, in which characters that match each other are equal. */
 const fold = (text: string): string => text.toLowerCase().replaceAll("ſ", "s");
 
-/** Finds the first match from an offset on, or only at the offset. */
-type Finder = (text: string, from: number) => { readonly start: number; readonly end: number } | null;
-
-/**
- * Counts the matches in a text. After an empty match Python tries the same position again, for a
- * match that is not empty.
- */
-function counter(node: PatternNode): (text: string) => number {
-  const find = finder(node, "g");
-  const findMore = mayBeEmpty(node) ? finder(withoutEmpty(node), "y") : null;
-  return (text) => {
-    let count = 0;
-    for (let from = 0; from <= text.length;) {
-      const found = find(text, from);
-      if (found === null) break;
-      count++;
-      from = found.end;
-      if (found.end > found.start) continue;
-      const more = findMore?.(text, from) ?? null;
-      if (more !== null) count++;
-      from = more === null ? after(text, from) : more.end;
-    }
-    return count;
-  };
-}
-
 const after = (text: string, at: number): number => at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
-
-/** `place`: "g" to search from the offset on, "y" to match at the offset. */
-function finder(node: PatternNode, place: "g" | "y"): Finder {
-  if (workOf(node) <= mostWork) {
-    const pattern = new RegExp(sourceOf(node), `iu${place}`);
-    return (text, from) => {
-      pattern.lastIndex = from;
-      const found = pattern.exec(text);
-      return found === null ? null : { start: found.index, end: found.index + found[0].length };
-    };
-  }
-  const search = limited(() => new LinearSearch(node, { ignoresCase: true }));
-  return (text, from) => limited(() => (place === "g" ? search.find(text, from) : search.matchAt(text, from)));
-}
 
 function limited<Result>(action: () => Result): Result {
   try {
@@ -193,25 +213,44 @@ function sourceOf(node: PatternNode): string {
   }
 }
 
-/** The most characters that a search without memory tests at one position; infinite if it is not bounded. */
-function workOf(node: PatternNode): number {
+type Work = {
+  /** Ways in which a search without memory may match at one position. */
+  readonly ways: number;
+  /** Characters that it tests in all of these ways. */
+  readonly tests: number;
+};
+
+/** The most work of a search without memory at one position; infinite if it is not bounded. */
+function workOf(node: PatternNode): Work {
   switch (node.type) {
     case "set":
     case "edge":
-      return 1;
-    case "sequence":
-      return node.parts.reduce((work, part) => work * workOf(part), 1);
-    case "choice":
-      return node.options.reduce((work, option) => work + workOf(option), 0);
+      return { ways: 1, tests: 1 };
+    case "sequence": {
+      let [ways, tests] = [1, 0];
+      for (const part of node.parts) {
+        const work = workOf(part);
+        tests += ways * work.tests;
+        ways *= work.ways;
+      }
+      return { ways, tests };
+    }
+    case "choice": {
+      const options = node.options.map(workOf);
+      const sum = (key: keyof Work): number => options.reduce((total, option) => total + option[key], 0);
+      return { ways: sum("ways"), tests: sum("tests") };
+    }
     case "group":
-    case "look":
       return workOf(node.body);
+    case "look":
+      return { ways: 1, tests: workOf(node.body).tests };
     case "repeat": {
       const { body, min, max } = node;
       const isInLine = body.type === "set" && !new RegExp(body.source, "iu").test("\n");
       const times = max === Infinity ? (isInLine ? min + lineLength : Infinity) : max;
-      // A repetition of one character has as many ends as times; another one multiplies its ways.
-      return body.type === "set" ? Math.max(1, times - min + 1) : workOf(body) ** times * (times - min + 1);
+      const { ways, tests } = workOf(body);
+      const all = ways ** times * (times - min + 1);
+      return { ways: Math.max(1, all), tests: body.type === "set" ? times : all * tests * Math.max(1, times) };
     }
     default:
       return node satisfies never;
