@@ -3,6 +3,7 @@
 // are unsuitable, because they hide token ids.
 
 import type {
+  AdapterControl,
   Engine,
   EngineControl,
   EngineLoadSource,
@@ -58,6 +59,7 @@ export const sglangDialect: ServerDialect = {
   isDisabled: () => false,
   hasNoServer: (message) => /no_available_workers/.test(message),
   remedy: ({ status, message }) => {
+    if (/LoRA/.test(message)) return "load the adapter on the server, started with --enable-lora, under this name";
     if (status === 404) return "check that the address is an SGLang server or router";
     if (status === 500 && message.trim() === "Internal Server Error") {
       return "an unknown name in sampling.extra has this effect, and the server's log says more";
@@ -67,7 +69,7 @@ export const sglangDialect: ServerDialect = {
 };
 
 /** The engine, with the operations that only SGLang has. */
-export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
+export interface SglangEngine extends Engine, EngineControl, EngineLoadSource, AdapterControl {
   score: Scorer["score"];
   /** Address that requests go to; safe to show. */
   readonly address: string;
@@ -135,10 +137,19 @@ class Sglang extends SglangControl implements SglangEngine {
     if ((request.constraint ?? null) !== null) {
       return this.sample(withNativeConstraint(request, sglangGrammar), options);
     }
+    const adapter = this.adapterOf(request.sampling);
+    if (adapter === null) return this.sampleOnce(request, options);
+    return this.sampleUnder(adapter, request, {
+      ...options,
+      context: this.server.context("sample from", "/generate"),
+    });
+  }
+
+  protected async sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
     const { signal, onTokens } = options;
     const context = this.server.context("sample from", "/generate");
     const streams = this.#streams || onTokens !== undefined;
-    const fields = toGenerateFields(request, streams);
+    const fields = toGenerateFields(request, streams, this.adapterOf(request.sampling));
     // The whole prompt is read before the first await, because it may grow as soon as the caller
     // stops waiting.
     const body = writeBody(context, request.prompt, () => this.#bodies.write(request.prompt, fields));
@@ -176,7 +187,8 @@ class Sglang extends SglangControl implements SglangEngine {
   async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
     const { readScoreReply, scoreBody } = await import("./score.ts");
     const context = this.server.context("score tokens with", "/generate");
-    const content = scoreBody(request, this.vocabularySize, context);
+    const server = { vocabularySize: this.vocabularySize, adapter: this.adapterOf() };
+    const content = scoreBody(request, server, context);
     const wasCancelledBefore = signal?.aborted === true;
     try {
       const routing = { header: routingHeader, key: request.routingKey };
@@ -303,6 +315,8 @@ type GenerateFields = {
   readonly sampling_params: Readonly<Record<string, unknown>>;
   readonly return_logprob: true;
   readonly stream: boolean;
+  /** Name of the adapter; absent for the base. */
+  readonly lora_path?: string;
   /** Both are set only if experts are requested. */
   readonly return_routed_experts?: true;
   readonly routed_experts_start_len?: number;
@@ -341,13 +355,18 @@ function sglangGrammar({ type, text }: NativeConstraint): Readonly<Record<string
   return { [{ json: "json_schema", regex: "regex", ebnf: "ebnf", "structural-tag": "structural_tag" }[type]]: text };
 }
 
-export function toGenerateFields(request: SampleRequest, stream: boolean): GenerateFields {
+export function toGenerateFields(
+  request: SampleRequest,
+  stream: boolean,
+  adapter: string | null = null,
+): GenerateFields {
   const from = request.routedExpertsFrom ?? null;
   return {
     rid: request.requestId,
     sampling_params: toSglangSampling(request),
     return_logprob: true,
     stream,
+    ...(adapter === null ? {} : { lora_path: adapter }),
     ...(from === null ? {} : { return_routed_experts: true as const }),
     ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
   };
