@@ -116,6 +116,8 @@ export type EpisodeRequest = Required<
     readonly sampling?: SamplingParams;
     /** Engine of this episode only, where a queue carries it to its worker. Default: the runner's. */
     readonly engineUrl?: string | null;
+    /** LoRA adapter of its group, in place of the sampling's. Default: the sampling's. */
+    readonly adapter?: string;
     /** Receives calls that the workers of a queue observed since their last report. */
     readonly onObserved?: (observed: ObservedCalls) => void;
     /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
@@ -129,7 +131,7 @@ export type EpisodeRequest = Required<
 export type RunEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode>;
 
 /** Options that only a request decides. */
-type RequestOption = Exclude<keyof EpisodeRequest, "sampling" | "engineUrl" | "onObserved">;
+type RequestOption = Exclude<keyof EpisodeRequest, "sampling" | "engineUrl" | "adapter" | "onObserved">;
 
 /** Runs `runEpisode`: token-exact, every token trained once. */
 export function episodeRunner(parts: EpisodeParts, options: Omit<EpisodeOptions, RequestOption> = {}): RunEpisode {

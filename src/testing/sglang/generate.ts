@@ -137,7 +137,7 @@ async function generate(
     onFrame?.(facts(0));
     isFirst = onFrame === null;
   };
-  const request = { promptIds, params, requestId, routingKey, adapter };
+  const request = { promptIds, params, requestId, routingKey, ...(adapter === null ? {} : { adapter }) };
   const run = () => runSequence(request, context, { live, tracker, onTokens });
   const { hasRun, cachedTokens, fault } = await (adapter === null ? run() : adapter.hold(run));
   const item = (frame: Frame): object =>

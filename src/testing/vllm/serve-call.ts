@@ -165,10 +165,11 @@ async function runCompletions(
   }: { readonly live: LiveRequest; readonly onTokens: (tracker: ChoiceTracker, index: number) => void },
 ) {
   const { promptIds, sampler: params, requestId, routingKey, adapter } = call;
+  const request = { promptIds, params, requestId, routingKey, ...(adapter === null ? {} : { adapter }) };
   const trackers = Array.from({ length: call.n }, () => new ChoiceTracker(call, context.tokenizer));
   const outcomes = await Promise.all(
     trackers.map((tracker, index) =>
-      runSequence({ promptIds, params, requestId, routingKey, adapter }, context, {
+      runSequence(request, context, {
         live,
         tracker,
         onTokens: () => onTokens(tracker, index),
