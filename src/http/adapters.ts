@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { defaultSampling, type SampleRequest, type SampleResult } from "../core/engine.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { engineFailure, type FailureContext } from "./engine-failure.ts";
+import { answerDistance } from "./reply.ts";
 
 /**
  * The result with the adapter as the version of all its tokens: a base does not change under an
@@ -44,8 +45,8 @@ export async function compareWithBase(
   const base = await sample(probeOf(null));
   const named = await sample(probeOf(name));
   const again = await sample(probeOf(null));
-  const difference = distance(base, named);
-  const noise = distance(base, again);
+  const difference = answerDistance(base, named);
+  const noise = answerDistance(base, again);
   // A server whose equal calls differ in their tokens shows nothing.
   if (noise === Infinity || difference > leastRatio * noise) return;
   throw engineFailure(context, {
@@ -73,16 +74,4 @@ function probeOf(adapter: string | null): SampleRequest {
     requestId: `adapter-${randomUUID()}`,
     routingKey: null,
   };
-}
-
-/** Largest difference of two logprobs; infinite if the tokens differ. */
-function distance(one: SampleResult, other: SampleResult): number {
-  const { sampledTokens: ids, logprobs } = one;
-  if (ids.length !== other.sampledTokens.length) return Infinity;
-  let largest = 0;
-  for (const [index, id] of ids.entries()) {
-    if (id !== other.sampledTokens[index]) return Infinity;
-    largest = Math.max(largest, Math.abs((logprobs?.[index] ?? 0) - (other.logprobs?.[index] ?? 0)));
-  }
-  return largest;
 }

@@ -140,8 +140,9 @@ export function readCall(
   const stream = readFields(streamOptions, fields.stream_options ?? {}, "stream_options");
   const { adapters = null } = limits;
   const named = fields.model ?? limits.model;
-  const adapter = adapters?.find(named) ?? null;
-  if (named !== limits.model && adapter === null && adapters?.ignoresNames !== true) {
+  const ignoresNames = adapters?.ignoresNames === true;
+  const adapter = ignoresNames ? null : (adapters?.find(named) ?? null);
+  if (named !== limits.model && adapter === null && !ignoresNames) {
     const aliases = limits.protocol.namesParameter ? ` Valid aliases: ${limits.model}` : "";
     const parameter = { name: "model", value: null };
     throw new VllmRefusal(404, `The model \`${named}\` does not exist.${aliases}`, parameter);
