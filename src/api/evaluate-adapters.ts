@@ -4,14 +4,21 @@
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { compareRuns } from "./compare-runs.ts";
-import type { EvaluateOptions, EvaluateResult } from "./evaluate.ts";
+import type { Comparison } from "../statistics/index.ts";
+
+type Evaluated = { readonly source: string; readonly rollout: { readonly status: string } | null };
 
 /** `evaluate`: evaluates one. Rejects with a `ConfigurationError` for options that belong to one run. */
-export async function evaluateAdapters(
+export async function evaluateAdapters<Result extends Evaluated>(
   names: readonly string[],
-  options: EvaluateOptions,
-  evaluate: (options: EvaluateOptions) => Promise<EvaluateResult>,
-): Promise<EvaluateResult> {
+  options: { readonly [Name in "from" | "resume" | "report" | "out" | "cwd"]?: unknown },
+  evaluate: (run: { readonly adapter: string; readonly out?: string }) => Promise<Result>,
+): Promise<
+  Result & {
+    readonly adapters: readonly { readonly adapter: string; readonly result: Result }[];
+    readonly comparison?: Comparison;
+  }
+> {
   const [single] = (["from", "resume", "report"] as const).filter((name) => (options[name] ?? null) !== null);
   if (single !== undefined) {
     throw new ConfigurationError(
@@ -23,11 +30,11 @@ export async function evaluateAdapters(
   }
   const folders = names.map((name) => name.replaceAll(/[^\w.@-]/g, "_"));
   const isAmbiguous = new Set(folders).size < folders.length;
-  const adapters: { readonly adapter: string; readonly result: EvaluateResult }[] = [];
+  const adapters: { readonly adapter: string; readonly result: Result }[] = [];
   for (const [at, adapter] of names.entries()) {
     const folder = isAmbiguous ? `${at}-${folders[at]}` : folders[at]!;
     const out = typeof options.out === "string" ? { out: join(options.out, folder) } : {};
-    const result = await evaluate({ ...options, ...out, adapter });
+    const result = await evaluate({ ...out, adapter });
     adapters.push({ adapter, result });
     if (result.rollout?.status === "interrupted") break;
   }
@@ -35,6 +42,6 @@ export async function evaluateAdapters(
   if (adapters.length < names.length) return { ...result, adapters };
   const runs = adapters.map((one) => one.result.source);
   const { cwd } = options;
-  const comparison = await compareRuns({ runs, names, ...(cwd === undefined ? {} : { cwd }) });
+  const comparison = await compareRuns({ runs, names, ...(typeof cwd === "string" ? { cwd } : {}) });
   return { ...result, adapters, comparison };
 }

@@ -105,7 +105,10 @@ export type EvaluateResult = {
 /** The public function of this name: `functions.ts`. */
 export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateResult> {
   const names = readFlag(evalSettings.adapter, options.adapter) ?? [];
-  if (names.length > 1) return (await import("./evaluate-adapters.ts")).evaluateAdapters(names, options, evaluate);
+  if (names.length > 1) {
+    const { evaluateAdapters } = await import("./evaluate-adapters.ts");
+    return evaluateAdapters(names, options, (run) => evaluate({ ...options, ...run }));
+  }
   const plan = await readEvaluation(options);
   checkReports(plan.own.report ?? [], plan.surroundings.cwd);
   const result = await evaluatePlanned(plan, options);

@@ -23,7 +23,7 @@ function samplerOf(onCall: (adapter: string | null) => void = () => undefined): 
     sample: async (request, options) => {
       const name = request.adapter?.name ?? null;
       if (request.promptIds.length > 8) onCall(name);
-      if (name === "good" && request.promptIds.length > 8) return expert.sample(request, options);
+      if (name === "good" && request.promptIds.length > 8) return expert.sample(request);
       const ids = [word, endTokenId].slice(0, request.params.maxNewTokens);
       const logprobs = ids.map(() => (name === null ? -0.5 : name === "bad" ? -0.25 : -0.75));
       options.onTokens(ids, logprobs);
@@ -94,7 +94,7 @@ describe.each(["sglang", "vllm"] as const)("%s", (engine) => {
     let calls = 0;
     const front = fronts[engine]({ sampler: samplerOf(() => calls++) });
     const restarted = fronts[engine]({ adapters: { loaded: { bad: "/bad" } } });
-    const listener = await listenAs(() => (calls < 3 ? front : restarted).handle);
+    const listener = await listenAs((asked) => (calls < 3 ? front : restarted).handle(asked));
     const { folder } = await cli(engine, listener, "rollout", "--adapter", "good", "--concurrency", "1");
     const reader = openRunFolder(folder, {});
     const failures: string[] = [];
@@ -111,8 +111,14 @@ describe.each(["sglang", "vllm"] as const)("%s", (engine) => {
     const listener = await fronts[engine]({ adapters: { loaded: { bad: "/bad" } } }).listen();
     const start = () =>
       serve({
-        ...{ engine, url: listener.url, model: "readable", listen: "127.0.0.1:0", out: "service", cwd: folder },
-        ...{ maxTurns: 2, ...(engine === "vllm" ? { logprobsMode: "processed" } : {}) },
+        engine,
+        url: listener.url,
+        model: "readable",
+        listen: "127.0.0.1:0",
+        out: "service",
+        cwd: folder,
+        maxTurns: 2,
+        ...(engine === "vllm" ? { logprobsMode: "processed" } : {}),
       });
     const post = async (service: { readonly url: string }, path: string, body: object) => {
       const headers = { "content-type": "application/json" };
@@ -159,8 +165,9 @@ describe.each(["sglang", "vllm"] as const)("%s", (engine) => {
 });
 
 /** A server that is another one for each request, such as after a restart. */
-async function listenAs(handlerNow: () => (asked: Request) => Promise<Response>): Promise<Listener> {
-  const server = createServer(getRequestListener((asked) => handlerNow()(asked), { overrideGlobalObjects: false }));
+async function listenAs(handle: (asked: Request) => Promise<Response>): Promise<Listener> {
+  const answer = getRequestListener(handle, { overrideGlobalObjects: false });
+  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

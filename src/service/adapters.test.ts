@@ -71,70 +71,76 @@ const report = ({ send }: Pick<Life, "send">, version: string, unload: readonly 
   send("/v1/weights", { version, adapter: { path: `/${version}`, unload } });
 
 describe("switches of adapters", () => {
-  test("with kills between, no turn is of another adapter than it says, and no group mixes two", async () => {
-    const switches = isFull ? 1000 : 12;
-    const random = createRandom(37);
-    const disk = emptyDisk();
-    const { parts, loaded } = serverWithAdapters();
-    let deaths = 0;
-    let reported = 0;
-    while (reported < switches) {
-      let writes = 4 + Math.floor(random.next() * 40);
-      const diesAt = () => (--writes === 0 ? (random.next() < 0.5 ? "before" : "after") : null);
-      const life = await live(disk, { parts, diesAt });
-      const train = async (): Promise<void> => {
-        const producer = { samples: 2, batch_groups: 1, max_staleness: 1, training: "t" };
-        const { id } = await life.sendJson<{ id: string }>("/v1/producers", producer, { "idempotency-key": "t" });
-        let batch = [...disk.log].filter(({ type }) => type === "batch").length;
-        while (reported < switches) {
-          const index = Math.floor(random.next() * 8);
-          void life.send("/v1/groups", { task_index: index, samples: 2 }, { "idempotency-key": `g${reported}` });
-          const [version, old] = [`v${reported + 1}`, `v${reported - 1}`];
-          const owner = random.next() < 0.5 ? { training: "t" } : {};
-          const unload = reported > 1 && random.next() < 0.5 ? [old] : [];
-          const answer = await life.send("/v1/weights", {
-            version,
-            adapter: { path: `/${version}`, unload },
-            ...owner,
-          });
-          // Some adapters are in use by the other training.
-          if (answer.status !== 200) {
-            const again = await life.send("/v1/weights", { version, adapter: { path: `/${version}` }, ...owner });
-            expect(again.status).toBe(200);
+  test(
+    "with kills between, no turn is of another adapter than it says, and no group mixes two",
+    async () => {
+      const switches = isFull ? 1000 : 12;
+      const random = createRandom(37);
+      const disk = emptyDisk();
+      const { parts, loaded } = serverWithAdapters();
+      let deaths = 0;
+      const trainer = { reported: 0 };
+      while (trainer.reported < switches) {
+        let writes = 4 + Math.floor(random.next() * 40);
+        const diesAt = () => (--writes === 0 ? (random.next() < 0.5 ? "before" : "after") : null);
+        const life = await live(disk, { parts, diesAt });
+        const train = async (): Promise<void> => {
+          const producer = { samples: 2, batch_groups: 1, max_staleness: 1, training: "t" };
+          const { id } = await life.sendJson<{ id: string }>("/v1/producers", producer, { "idempotency-key": "t" });
+          let batch = [...disk.log].filter(({ type }) => type === "batch").length;
+          while (trainer.reported < switches) {
+            const index = Math.floor(random.next() * 8);
+            void life.send(
+              "/v1/groups",
+              { task_index: index, samples: 2 },
+              { "idempotency-key": `g${trainer.reported}` },
+            );
+            const [version, old] = [`v${trainer.reported + 1}`, `v${trainer.reported - 1}`];
+            const owner = random.next() < 0.5 ? { training: "t" } : {};
+            const unload = trainer.reported > 1 && random.next() < 0.5 ? [old] : [];
+            const answer = await life.send("/v1/weights", {
+              version,
+              adapter: { path: `/${version}`, unload },
+              ...owner,
+            });
+            // Some adapters are in use by the other training.
+            if (answer.status !== 200) {
+              const again = await life.send("/v1/weights", { version, adapter: { path: `/${version}` }, ...owner });
+              expect(again.status).toBe(200);
+            }
+            trainer.reported++;
+            if (random.next() < 0.3) {
+              const wait = { wait_seconds: 60 };
+              const { status } = await life.sendJson<{ status: string }>(`/v1/producers/${id}/batches/${batch}`, wait);
+              if (status === "ready") batch++;
+            }
           }
-          reported++;
-          if (random.next() < 0.3) {
-            const wait = { wait_seconds: 60 };
-            const { status } = await life.sendJson<{ status: string }>(`/v1/producers/${id}/batches/${batch}`, wait);
-            if (status === "ready") batch++;
-          }
-        }
-        await life.sendJson(`/v1/producers/${id}/cancel`, {});
-        await life.service.close({ wait: true });
-      };
-      await Promise.race([train(), life.dead]);
-      if (life.hasDied()) deaths++;
-    }
-    const last = await live(disk, { parts });
-    await last.service.close({ wait: true });
-    const episodes = [...disk.kept.values()];
-    const groups = new Map<string, Set<string>>();
-    for (const episode of episodes) {
-      const turns = adaptersOf(episode);
-      expect(turns.filter(({ recorded, sampled }) => recorded !== sampled)).toEqual([]);
-      const names = groups.get(episode.groupId) ?? new Set();
-      for (const { recorded } of turns) names.add(recorded);
-      groups.set(episode.groupId, names);
-    }
-    expect([...groups.values()].filter(({ size }) => size > 1)).toEqual([]);
-    expect(episodes.filter(({ outcome }) => outcome === "failed")).toEqual([]);
-    const seen = new Set(episodes.flatMap(adaptersOf).map(({ recorded }) => recorded));
-    expect(seen.size).toBeGreaterThan(switches / 4);
-    expect(deaths).toBeGreaterThan(switches / 20);
-    if (isFull)
-      console.log(`${switches} switches, ${deaths} deaths, ${groups.size} groups, ${episodes.length} episodes`);
-    expect((await loaded()).length).toBeLessThan(switches + 1);
-  });
+          await life.sendJson(`/v1/producers/${id}/cancel`, {});
+          await life.service.close({ wait: true });
+        };
+        await Promise.race([train(), life.dead]);
+        if (life.hasDied()) deaths++;
+      }
+      const last = await live(disk, { parts });
+      await last.service.close({ wait: true });
+      const episodes = [...disk.kept.values()];
+      const groups = new Map<string, Set<string>>();
+      for (const episode of episodes) {
+        const turns = adaptersOf(episode);
+        expect(turns.filter(({ recorded, sampled }) => recorded !== sampled)).toEqual([]);
+        const names = groups.get(episode.groupId) ?? new Set();
+        for (const { recorded } of turns) names.add(recorded);
+        groups.set(episode.groupId, names);
+      }
+      expect([...groups.values()].filter(({ size }) => size > 1)).toEqual([]);
+      expect(episodes.filter(({ outcome }) => outcome === "failed")).toEqual([]);
+      const seen = new Set(episodes.flatMap(adaptersOf).map(({ recorded }) => recorded));
+      expect(seen.size).toBeGreaterThan(switches / 4);
+      expect(deaths).toBeGreaterThan(switches / 20);
+      expect((await loaded()).length).toBeLessThan(switches);
+    },
+    isFull ? 3_600_000 : 60_000,
+  );
 
   test("a group in flight keeps its adapter, which is unloaded when the group has ended", async () => {
     const { parts, loaded } = serverWithAdapters();

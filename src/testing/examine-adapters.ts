@@ -84,7 +84,11 @@ const checks: Readonly<Record<string, (options: AdapterExamination) => Promise<v
     const path = folders[0] ?? inapplicable("no folder is named: --adapter-folders");
     const name = temporaryName();
     await engine.loadAdapter({ name, path });
-    await sample(engine, name, 1).finally(() => engine.unloadAdapter(name));
+    try {
+      await sample(engine, name, 1);
+    } finally {
+      await engine.unloadAdapter(name);
+    }
     if (!(await answers(engine, name))) return;
     await engine.unloadAdapter(name);
     throw new Error(
@@ -94,27 +98,29 @@ const checks: Readonly<Record<string, (options: AdapterExamination) => Promise<v
 
   "a call keeps the weights with which it began": async ({ engine, folders, loadInPlace }) => {
     const [path, other] = folders;
-    if (loadInPlace === null) return inapplicable("the server does not exchange adapters in place");
-    if (path === undefined || other === undefined) return inapplicable("it needs two folders: --adapter-folders");
+    if (loadInPlace === null) throw new Inapplicable("the server does not exchange adapters in place");
+    if (path === undefined || other === undefined) throw new Inapplicable("it needs two folders: --adapter-folders");
     const name = temporaryName();
     await engine.loadAdapter({ name, path });
     try {
       const before = await sample(engine, name, longTokens);
-      let exchange: Promise<unknown> | null = null;
+      const exchange: Promise<unknown>[] = [];
       let isExchanged = false;
       const during = await sample(engine, name, longTokens, () => {
-        exchange ??= loadInPlace({ name, path: other }).then(
+        if (exchange.length > 0) return;
+        const exchanged = loadInPlace({ name, path: other }).then(
           () => void (isExchanged = true),
           (error: unknown) => error,
         );
+        exchange.push(exchanged);
       }).catch((error: unknown) => {
         // The server reported the change by spans, so the engine refused the reply.
         if (error instanceof AttributedError && error.failure.code === "server-error") return before;
         throw error;
       });
       const endedFirst = !isExchanged;
-      const fault: unknown = await exchange;
-      if (fault !== undefined && fault !== null) throw fault;
+      const [fault] = await Promise.all(exchange);
+      if (fault !== undefined) throw fault;
       if (answerDistance(before, during) > mostRounding) {
         throw new Error(
           "an adapter that was exchanged in place continued a call with its new weights, and no span shows it; load new weights under a new name",
