@@ -3,7 +3,8 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { AdapterControl, Engine } from "../core/engine.ts";
+import type { AdapterControl } from "../core/adapters.ts";
+import type { Engine } from "../core/engine.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
 import { createFunctionSampler, createSglangFront, createVllmFront, type Sampler } from "../testing/index.ts";

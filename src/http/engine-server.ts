@@ -352,16 +352,18 @@ export abstract class ServerEngine {
     return adapter === undefined ? this.#adapter : adapter;
   }
 
-  /** Samples without warnings to callers. */
+  sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
+    const adapter = this.adapterOf(request.sampling);
+    return adapter === null ? this.sampleOnce(request, options) : this.#sampleUnder(adapter, request, options);
+  }
+
+  /** Samples under the adapter that the request or the engine names. */
   protected abstract sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult>;
 
   /** Samples under an adapter. The call begins at once, unless the server was lost and must be checked again. */
-  protected async sampleUnder(
-    adapter: string,
-    request: SampleRequest,
-    options: SampleOptions & { readonly context: FailureContext },
-  ): Promise<SampleResult> {
-    const { context, signal } = options;
+  async #sampleUnder(adapter: string, request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
+    const { signal } = options;
+    const context = this.server.context("sample from", "");
     try {
       let result: SampleResult;
       if (this.#wasLost) {

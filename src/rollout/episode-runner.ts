@@ -114,9 +114,8 @@ export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "resumeFrom" | "requestTag" | "failure"> & {
     /** Sampling of this episode only. Default: the runner's. */
     readonly sampling?: SamplingParams;
-    /** Engine of this episode only, where a queue carries it to its worker. Default: the runner's. */
+    /** Engine of this episode only, where a queue carries it to its worker, and adapter of its group. Default: the runner's. */
     readonly engineUrl?: string | null;
-    /** LoRA adapter of its group, in place of the sampling's. Default: the sampling's. */
     readonly adapter?: string;
     /** Receives calls that the workers of a queue observed since their last report. */
     readonly onObserved?: (observed: ObservedCalls) => void;

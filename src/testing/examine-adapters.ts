@@ -3,7 +3,8 @@
 // their own, and are unloaded.
 
 import { randomUUID } from "node:crypto";
-import { type AdapterControl, defaultSampling, type Engine, type SampleResult } from "../core/engine.ts";
+import type { AdapterControl } from "../core/adapters.ts";
+import { defaultSampling, type Engine, type SampleResult } from "../core/engine.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { answerDistance } from "../http/index.ts";

@@ -2,9 +2,9 @@
 // prefix cache; a server that fails repeatedly gets no calls until it is back, and its episodes go
 // to the others or wait. The engine never retries: retries belong to the loop.
 
+import type { AdapterControl } from "../../core/adapters.ts";
 import type { ConstraintKind } from "../../core/constraint.ts";
 import type {
-  AdapterControl,
   Engine,
   EngineLoad,
   EngineLoadSource,

@@ -2,8 +2,8 @@
 // classifies faults and never retries: retries belong to the loop. The OpenAI-compatible endpoints
 // are unsuitable, because they hide token ids.
 
+import type { AdapterControl } from "../../core/adapters.ts";
 import type {
-  AdapterControl,
   Engine,
   EngineControl,
   EngineLoadSource,
@@ -61,10 +61,9 @@ export const sglangDialect: ServerDialect = {
   remedy: ({ status, message }) => {
     if (/LoRA/.test(message)) return "load the adapter on the server, started with --enable-lora, under this name";
     if (status === 404) return "check that the address is an SGLang server or router";
-    if (status === 500 && message.trim() === "Internal Server Error") {
-      return "an unknown name in sampling.extra has this effect, and the server's log says more";
-    }
-    return null;
+    return status === 500 && message.trim() === "Internal Server Error"
+      ? "an unknown name in sampling.extra has this effect, and the server's log says more"
+      : null;
   },
 };
 
@@ -133,19 +132,8 @@ class Sglang extends SglangControl implements SglangEngine {
     this.#streams = options.stream ?? false;
   }
 
-  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
-    if ((request.constraint ?? null) !== null) {
-      return this.sample(withNativeConstraint(request, sglangGrammar), options);
-    }
-    const adapter = this.adapterOf(request.sampling);
-    if (adapter === null) return this.sampleOnce(request, options);
-    return this.sampleUnder(adapter, request, {
-      ...options,
-      context: this.server.context("sample from", "/generate"),
-    });
-  }
-
   protected async sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
+    if (request.constraint) return this.sampleOnce(withNativeConstraint(request, sglangGrammar), options);
     const { signal, onTokens } = options;
     const context = this.server.context("sample from", "/generate");
     const streams = this.#streams || onTokens !== undefined;
@@ -187,8 +175,7 @@ class Sglang extends SglangControl implements SglangEngine {
   async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
     const { readScoreReply, scoreBody } = await import("./score.ts");
     const context = this.server.context("score tokens with", "/generate");
-    const server = { vocabularySize: this.vocabularySize, adapter: this.adapterOf() };
-    const content = scoreBody(request, server, context);
+    const content = scoreBody(request, { vocabularySize: this.vocabularySize, adapter: this.adapterOf() }, context);
     const wasCancelledBefore = signal?.aborted === true;
     try {
       const routing = { header: routingHeader, key: request.routingKey };
@@ -305,9 +292,8 @@ function maxNewTokensOf(fields: GenerateFields): number | null {
   return typeof most === "number" ? most : null;
 }
 
-// The request to /generate: parameters under SGLang's names, and the body around the serialized
-// prompt. Names that were not requested are never sent, because the server answers an unknown
-// sampling parameter with a bare HTTP 500.
+// The request to /generate: SGLang's names, around the serialized prompt. A name that was not
+// requested is never sent, because the server answers an unknown one with a bare HTTP 500.
 
 /** Everything of the body but the prompt. */
 type GenerateFields = {
@@ -315,7 +301,6 @@ type GenerateFields = {
   readonly sampling_params: Readonly<Record<string, unknown>>;
   readonly return_logprob: true;
   readonly stream: boolean;
-  /** Name of the adapter; absent for the base. */
   readonly lora_path?: string;
   /** Both are set only if experts are requested. */
   readonly return_routed_experts?: true;
@@ -355,18 +340,14 @@ function sglangGrammar({ type, text }: NativeConstraint): Readonly<Record<string
   return { [{ json: "json_schema", regex: "regex", ebnf: "ebnf", "structural-tag": "structural_tag" }[type]]: text };
 }
 
-export function toGenerateFields(
-  request: SampleRequest,
-  stream: boolean,
-  adapter: string | null = null,
-): GenerateFields {
+export function toGenerateFields(request: SampleRequest, stream: boolean, lora: string | null = null): GenerateFields {
   const from = request.routedExpertsFrom ?? null;
   return {
     rid: request.requestId,
     sampling_params: toSglangSampling(request),
     return_logprob: true,
     stream,
-    ...(adapter === null ? {} : { lora_path: adapter }),
+    ...(lora === null ? {} : { lora_path: lora }),
     ...(from === null ? {} : { return_routed_experts: true as const }),
     ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
   };

@@ -2,8 +2,8 @@
 // faults and never retries: retries belong to the loop. The chat endpoint is unsuitable, because it
 // renders prompts itself.
 
+import type { AdapterControl } from "../../core/adapters.ts";
 import type {
-  AdapterControl,
   Engine,
   EngineControl,
   EngineLoadSource,
@@ -201,18 +201,13 @@ class Vllm extends VllmControl implements VllmEngine {
     return this.#writer?.endpoint.name ?? null;
   }
 
-  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
-    if ((request.constraint ?? null) !== null) {
-      return this.sample(withNativeConstraint(request, vllmGrammar), options);
-    }
+  override sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
     this.#warn(request);
-    const adapter = this.adapterOf(request.sampling);
-    if (adapter === null) return this.sampleOnce(request, options);
-    const context = this.server.context("sample from", this.#writer?.endpoint.path ?? "");
-    return this.sampleUnder(adapter, request, { ...options, context });
+    return super.sample(request, options);
   }
 
   protected async sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
+    if (request.constraint) return this.sampleOnce(withNativeConstraint(request, vllmGrammar), options);
     const { signal, onTokens } = options;
     const context = this.server.context("sample from", this.#writer?.endpoint.path ?? "");
     if (request.prompt.length === 0) {
