@@ -7,7 +7,7 @@ import { ServiceError } from "./service-error.ts";
 import type { ServiceParts } from "./service-options.ts";
 
 export class Adapters {
-  /** By training; `null` for requests and producers without one. */
+  /** Keys are trainings; `null` for requests and producers without one. */
   readonly #current = new Map<string | null, string>();
   readonly #groups = new Map<string, Set<string>>();
   readonly #leaving = new Set<string>();
