@@ -3,7 +3,7 @@
 // folder.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { asFields, createHttpPool, resolveAddress } from "../http/index.ts";
+import { asFields, createHttpPool, type HttpResponse, resolveAddress } from "../http/index.ts";
 import type { Access, ServerEngine } from "../parts/engine.ts";
 import { alternatives, milliseconds, readFlag, readFlags } from "../parts/setting.ts";
 import type { CheckOutcome } from "../testing/index.ts";
@@ -16,7 +16,7 @@ import { readAccess } from "./secrets.ts";
 export type AuditEngineOptions = CallOptions &
   Pick<
     RolloutSettingOptions,
-    "apiKeyEnv" | "engineAuthorizationEnv" | "endpoint" | "turnTimeout" | "maxContextTokens"
+    "apiKeyEnv" | "engineAuthorizationEnv" | "adapter" | "endpoint" | "turnTimeout" | "maxContextTokens"
   > & {
     /** Address of the server, like http://127.0.0.1:30000. Required without `gguf`. */
     readonly url?: string;
@@ -24,6 +24,11 @@ export type AuditEngineOptions = CallOptions &
     readonly gguf?: string;
     /** Kind of the server, such as "sglang" or "vllm". @default "sglang" */
     readonly engine?: EngineName;
+    /**
+     * Folders of one or two different LoRA adapters, as the server sees them, with a comma between
+     * them: they are loaded under names of their own, examined, and unloaded. @default none
+     */
+    readonly adapterFolders?: string;
     /** True if the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
     /** Receives the server once it has answered. @default none */
@@ -74,7 +79,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
   onServer?.(facts);
   const checks: EngineCheck[] = [];
   const stop = drain ?? signal;
-  const { examineEngine } = await import("../testing/index.ts");
+  const { examineAdapters, examineEngine } = await import("../testing/index.ts");
   for (const mode of ["whole", "streamed"] as const) {
     await examineEngine({
       open: () => open(mode === "streamed"),
@@ -91,7 +96,38 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
       },
     });
   }
+  const adapter = readFlag(rolloutSettings.adapter, options.adapter);
+  const folders = (options.adapterFolders ?? "").split(",").filter((folder) => folder !== "");
+  if ((adapter !== null || folders.length > 0) && stop?.aborted !== true) {
+    const engine = open(false);
+    try {
+      await examineAdapters({
+        engine,
+        adapter,
+        folders,
+        loadInPlace: name === "vllm" ? (loaded) => loadInPlace(server, loaded) : null,
+        ...(stop === undefined ? {} : { signal: stop }),
+        onOutcome: (outcome) => {
+          const check = { mode: "whole" as const, ...outcome };
+          checks.push(check);
+          onCheck?.(check);
+        },
+      });
+    } finally {
+      await engine.close();
+    }
+  }
   return { ...facts, checks };
+}
+
+/** Exchanges the weights of an adapter of vLLM, which the engine itself never does. */
+async function loadInPlace(
+  server: Access & { readonly url: string },
+  { name, path }: { readonly name: string; readonly path: string },
+): Promise<void> {
+  const body = JSON.stringify({ lora_name: name, lora_path: path, load_inplace: true });
+  const { status } = await callServer(server, { path: "/v1/load_lora_adapter", body });
+  if (status !== 200) throw new Error(`Cannot exchange adapter "${name}": the server answered HTTP ${status}.`);
 }
 
 async function examineGguf(options: AuditEngineOptions): Promise<AuditEngineResult> {
@@ -146,7 +182,22 @@ async function firstContact(engine: ServerEngine, signal: AbortSignal | undefine
  * example by routers.
  */
 async function readContext(server: Access & { readonly url: string }): Promise<number | null> {
-  const { url, apiKey, authorization } = server;
+  try {
+    const answer = await callServer(server, { path: "/v1/models", body: null });
+    const models: unknown = asFields(JSON.parse(answer.body.toString("utf8")))?.["data"];
+    const length = Array.isArray(models) ? asFields(models[0])?.["max_model_len"] : null;
+    const isLength = typeof length === "number" && Number.isSafeInteger(length) && length > 0 && length < 4_000_000;
+    return isLength ? length : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A call that the engines do not have: a POST if there is a body. */
+async function callServer(
+  { url, apiKey, authorization }: Access & { readonly url: string },
+  { path, body }: { readonly path: string; readonly body: string | null },
+): Promise<HttpResponse> {
   const pool = createHttpPool({ boundary: "engine", connections: 1 });
   try {
     const base = resolveAddress(
@@ -154,14 +205,9 @@ async function readContext(server: Access & { readonly url: string }): Promise<n
       { product: "server", defaultPort: 80, endpoints: /\/(generate|v1|inference)(\/.*)?$/s },
     );
     const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
-    const request = { base, method: "GET" as const, path: "/v1/models", headers, body: null };
-    const answer = await pool.request(request, { timeoutMs: 10_000, maxBytes: 1_000_000 });
-    const models: unknown = asFields(JSON.parse(answer.body.toString("utf8")))?.["data"];
-    const length = Array.isArray(models) ? asFields(models[0])?.["max_model_len"] : null;
-    const isLength = typeof length === "number" && Number.isSafeInteger(length) && length > 0 && length < 4_000_000;
-    return isLength ? length : null;
-  } catch {
-    return null;
+    if (body !== null) headers["content-type"] = "application/json";
+    const request = { base, method: body === null ? ("GET" as const) : ("POST" as const), path, headers, body };
+    return await pool.request(request, { timeoutMs: body === null ? 10_000 : 300_000, maxBytes: 1_000_000 });
   } finally {
     await pool.close();
   }

@@ -117,7 +117,7 @@ function readUrls(url: string | null): readonly (string | null)[] {
 
 /** Options of the engines, one for each server. Nothing is sent; keys are read here. */
 export function serverOptions(settings: RolloutSettings, env: Surroundings["env"]): readonly ServerOptions[] {
-  const { host, port, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
+  const { host, port, adapter, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
   const urls = readUrls(settings.url);
   if (urls.length > 1 && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
@@ -128,6 +128,7 @@ export function serverOptions(settings: RolloutSettings, env: Surroundings["env"
     ...(url === null ? {} : { url }),
     ...(host === null ? {} : { host }),
     ...(port === null ? {} : { port }),
+    ...(adapter === null ? {} : { adapter }),
     ...readAccess("engine", settings, env),
     timeoutMs: milliseconds(turnTimeout),
     connectTimeoutMs: Math.ceil(milliseconds(connectTimeout)),

@@ -16,6 +16,8 @@ import { readRegular } from "../system/regular-file.ts";
 export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
   /** At least two run folders or result files; each later one is compared with the first. */
   readonly runs: readonly string[];
+  /** Names of the runs in the result, one for each. @default the last part of each path */
+  readonly names?: readonly string[];
   /** Seed of the bootstrap and of random signs. @default 0 */
   readonly seed?: number;
   /** Receives notices for people, synchronously, such as a torn last line. @default none */
@@ -33,7 +35,7 @@ export async function compareRuns(options: CompareRunsOptions): Promise<Comparis
   if (!Number.isSafeInteger(seed)) {
     throw new ConfigurationError(`Cannot compare runs: --seed is ${seed}, expected a whole number.`);
   }
-  const names = shortNames(runs);
+  const names = options.names ?? shortNames(runs);
   const read: ComparedRun[] = [];
   for (const [at, run] of runs.entries()) read.push({ name: names[at]!, tasks: await readTasks(run, options) });
   return compareTasks(read, { seed });

@@ -33,6 +33,9 @@ export const evalSettings = section("Evaluation", {
   taskIds: custom("<ids...>", { default: null, expected: "indexes or ids of tasks", schema: list.nullable() }).help(
     "tasks by index or id, instead of --tasks",
   ),
+  adapter: custom("<names...>", { default: null, expected: "names of adapters", schema: paths.nullable() }).help(
+    "LoRA adapter that samples, by the name under which the server has it; several are run one after the other, each into its own folder, and compared task by task (default: none, the base samples)",
+  ),
   shuffle: flag.help("run the tasks in an order drawn from the seed"),
   passK: custom("<list>", { default: null, expected: "a list like 1,2,4", schema: wholes.nullable() }).help(
     "values of k for pass^k and pass@k, like 1,2,4 (default: every k up to --trials)",

@@ -28,13 +28,14 @@ import {
 } from "../graders/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openForeignFile } from "../foreign/index.ts";
+import type { Comparison } from "../statistics/index.ts";
 import { openRunFolder, runFacts, runFiles } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
 import { checkReports, writeReports } from "./evaluation-report.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { Opened } from "../lib/opened.ts";
-import { readFlags } from "../parts/setting.ts";
+import { readFlag, readFlags } from "../parts/setting.ts";
 import { type EnvironmentOptions, isRemote } from "./environments.ts";
 import { closeRemote, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -54,8 +55,10 @@ import { readRegular } from "../system/regular-file.ts";
  * @example
  * { env: "bookshop", engine: "expert", trials: 4, tasks: "0-9" }
  */
-export type EvaluateOptions = Omit<RolloutSettingOptions, keyof typeof groupSettings> &
-  Partial<Omit<EvalSettings, "from">> & {
+export type EvaluateOptions = Omit<RolloutSettingOptions, keyof typeof groupSettings | "adapter"> &
+  Partial<Omit<EvalSettings, "from" | "adapter">> & {
+    /** The value of the setting, or several adapters, which are compared. */
+    readonly adapter?: string | readonly string[] | null;
     /** The value of the setting, or a list of such paths. */
     readonly from?: string | readonly string[] | null;
   } & SettingSources &
@@ -93,10 +96,19 @@ export type EvaluateResult = {
   readonly parts: readonly EvaluateResult[];
   /** Agreement of the attribution of failures with each list of `labels`. */
   readonly agreement: ReadonlyMap<string, readonly Agreement[]>;
+  /** Results of several adapters in order; the other fields are those of the first. @default one adapter */
+  readonly adapters?: readonly { readonly adapter: string; readonly result: EvaluateResult }[];
+  /** Comparison of the adapters with the first; absent if the evaluation was interrupted. @default one adapter */
+  readonly comparison?: Comparison;
 };
 
 /** The public function of this name: `functions.ts`. */
 export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateResult> {
+  const names = readFlag(evalSettings.adapter, options.adapter) ?? [];
+  if (names.length > 1) {
+    const { evaluateAdapters } = await import("./evaluate-adapters.ts");
+    return evaluateAdapters(names, options, (run) => evaluate({ ...options, ...run }));
+  }
   const plan = await readEvaluation(options);
   checkReports(plan.own.report ?? [], plan.surroundings.cwd);
   const result = await evaluatePlanned(plan, options);
@@ -167,7 +179,9 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
       `Cannot write "${own.from.join('", "')}" in format "${own.format}": what --from names is only read; remove --format.`,
     );
   }
-  const { settings, surroundings, resume } = await readOptions(options);
+  const { adapter: _, ...others } = options;
+  const [adapter] = own.adapter ?? [];
+  const { settings, surroundings, resume } = await readOptions(adapter === undefined ? others : { ...others, adapter });
   if (own.taskIds !== null && options.tasks !== undefined) {
     throw new ConfigurationError("Cannot use --tasks with --task-ids: both choose tasks; remove one of them.");
   }

@@ -56,6 +56,7 @@ export async function openServer(engine: ServerEngine, product: string, parts: E
     const weightVersion = await untilServerIsReady(engine, waiting, async () => {
       const sampling = Object.keys(settings.samplingExtra);
       await checkServerModel(engine, { ...model, maxContextTokens, sampling, signal });
+      if (settings.adapter !== null) await checkAdapter(engine, settings.adapter, signal);
       return engine.weightVersion({ signal });
     });
     return { engine, address: engine.address, weightVersion, close: () => engine.close() };
@@ -63,6 +64,16 @@ export async function openServer(engine: ServerEngine, product: string, parts: E
     await engine.close();
     if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
     throw refusal(engine.address, error, product);
+  }
+}
+
+/** A server that does not know the adapter, or ignores it, would sample another policy than the run names. */
+async function checkAdapter(engine: ServerEngine, adapter: string, signal: AbortSignal): Promise<void> {
+  try {
+    await engine.checkAdapter(adapter, { signal });
+  } catch (error) {
+    if (!(error instanceof AttributedError) || error.failure.code !== "bad-request") throw error;
+    throw new ConfigurationError(error.message, { cause: error });
   }
 }
 

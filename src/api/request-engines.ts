@@ -1,6 +1,6 @@
 // The engines that requests name: one connection for each, made when it is needed.
 
-import { ConfigurationError } from "../core/index.ts";
+import { type AdapterControl, ConfigurationError } from "../core/index.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { parseBaseUrl, showAddress } from "../http/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
@@ -48,6 +48,10 @@ export function createEngines(
     return connecting;
   };
 
+  const ofAll = async (work: (engine: AdapterControl) => Promise<void>): Promise<void> => {
+    await Promise.all([...connected].map(async ({ engine }) => work(withAdapters(engine))));
+  };
+
   return {
     connect,
     runner({ engineUrl, sampling }: PolicyRequest): RunEpisode {
@@ -61,7 +65,7 @@ export function createEngines(
       const merged = { ...base, ...sampling };
       return async (task, place) => {
         const { runEpisode } = await connect(engineUrl);
-        return runEpisode(task, { ...place, sampling: merged });
+        return runEpisode(task, { ...place, sampling: place.sampling ?? merged });
       };
     },
     /**
@@ -79,11 +83,31 @@ export function createEngines(
       }
       return (await Promise.all([...connected].map(versionsOf))).flat();
     },
+    /**
+     * Loads an adapter on the servers of all connected engines, or of the settings if none is, and
+     * checks that they sample under it. Rejects with the first failure.
+     */
+    async useAdapter({ name, path }: { readonly name: string; readonly path: string | null }): Promise<void> {
+      if (connected.size === 0) await connect(null);
+      await ofAll(async (engine) => {
+        if (path !== null) await engine.loadAdapter({ name, path });
+        await engine.checkAdapter(name);
+      });
+    },
+    unloadAdapter: (name: string): Promise<void> => ofAll((engine) => engine.unloadAdapter(name)),
     async close(): Promise<void> {
       const settled = await Promise.allSettled(connections.values());
       await Promise.all(settled.map(async (one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
     },
   };
+}
+
+/** Throws a `ConfigurationError` for an engine without adapters. */
+function withAdapters(engine: ConnectedPolicy["engine"]): AdapterControl {
+  if (engine?.checkAdapter !== undefined) return engine as AdapterControl;
+  throw new ConfigurationError(
+    `Cannot use an adapter with engine "${engine?.name ?? "none"}": it has none; start the service with --engine sglang or vllm.`,
+  );
 }
 
 /**

@@ -267,8 +267,11 @@ async function openService(
         const here = engines.runner(policy);
         const { engineUrl } = policy;
         const sampling = { ...prepared.sampling, ...policy.sampling };
-        const runner: DispatchEpisode =
-          workers === null ? here : (task, place) => workers.runEpisode(task, { ...place, engineUrl, sampling });
+        const runner: DispatchEpisode = (task, { adapter, ...place }) => {
+          const bound = adapter === undefined ? sampling : { ...sampling, adapter };
+          if (workers === null) return here(task, { ...place, sampling: bound });
+          return workers.runEpisode(task, { ...place, engineUrl, sampling: bound });
+        };
         return observedRunner(runner, metrics);
       },
       onGate: async (isOpen) => {
@@ -286,8 +289,14 @@ async function openService(
           metrics.group(decided.group);
         },
       },
-      onWeightVersion: async (version) => {
+      adapters: {
+        own: settings.adapter,
+        use: async (adapter) => engines.useAdapter(adapter),
+        unload: async (name) => engines.unloadAdapter(name),
+      },
+      onWeightVersion: async (version, { isAdapter }) => {
         weights.report(version);
+        if (isAdapter) return [];
         await workers?.reportWeightVersion(version);
         return engines.reportWeightVersion(version, (error) =>
           onFault("The weight version of an engine was not read", error),

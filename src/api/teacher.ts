@@ -132,7 +132,7 @@ function engineOptionsIn(options: Readonly<Record<string, unknown>>): Readonly<R
     "firstByteTimeout",
     "engineWait",
   ];
-  const others = ["endpoint", "gguf", "ggufAdapter", "concurrency", "turnTimeout", "maxContextTokens"];
+  const others = ["adapter", "endpoint", "gguf", "ggufAdapter", "concurrency", "turnTimeout", "maxContextTokens"];
   return Object.fromEntries(
     [...names, ...others].flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])),
   );

@@ -5,6 +5,7 @@
 import type { EvaluateResult } from "../api/evaluate.ts";
 import type { RolloutResult } from "../api/rollout.ts";
 import type { Agreement, Evaluation } from "../graders/index.ts";
+import type { Comparison } from "../statistics/index.ts";
 import type { EpisodeSummary } from "../store/index.ts";
 
 /** JSON of `rollout`. */
@@ -32,10 +33,14 @@ export type EvaluationJson = Evaluation &
     readonly rollout: RolloutJson | null;
     /** One result for each source, if several were named. */
     readonly parts: readonly EvaluationJson[];
+    /** Results of several adapters, and their comparison. */
+    readonly adapters?: readonly { readonly adapter: string; readonly result: EvaluationJson }[];
+    readonly comparison?: Comparison;
   };
 
 export function evaluationJson(result: EvaluateResult): EvaluationJson {
   const { source, title, evaluation, scores, rescored, agreement, rollout, domains, parts } = result;
+  const { adapters, comparison } = result;
   return {
     format: 1,
     source,
@@ -47,6 +52,10 @@ export function evaluationJson(result: EvaluateResult): EvaluationJson {
     parts: parts.map(evaluationJson),
     agreement: Object.fromEntries(agreement),
     rollout: rollout === null ? null : rolloutJson(rollout),
+    ...(adapters === undefined
+      ? {}
+      : { adapters: adapters.map((one) => ({ ...one, result: evaluationJson(one.result) })) }),
+    ...(comparison === undefined ? {} : { comparison }),
   };
 }
 

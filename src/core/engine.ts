@@ -20,6 +20,8 @@ export type SamplingParams = {
   readonly seed: number | null;
   /** Engine-specific parameters, sent as they are (SGLang refuses names it does not know). */
   readonly extra: Readonly<Record<string, unknown>>;
+  /** LoRA adapter that samples; `null`: the base. Engines without servers ignore it. @default the engine's own */
+  readonly adapter?: string | null;
 };
 
 /** Undistorted sampling from the policy itself, as on-policy learning assumes. */

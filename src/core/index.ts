@@ -3,6 +3,7 @@
 export * from "./agent.ts";
 export type * from "./constraint.ts";
 export * from "./engine.ts";
+export type * from "./adapters.ts";
 export type * from "./agenda.ts";
 export type * from "./environment.ts";
 export * from "./episode.ts";

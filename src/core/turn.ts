@@ -19,7 +19,7 @@ export type Finish = {
  * Weights that sampled a run of consecutive tokens. An engine reports the version at *reply* only;
  * the version at *dispatch* is the last one known when the request was sent. Both are `null` when
  * the engine does not version its weights, and both are the exact version when the engine names
- * that of every token.
+ * that of every token. Tokens that a LoRA adapter sampled have its name, which is its version.
  */
 export type WeightSpan = {
   readonly tokenCount: number;

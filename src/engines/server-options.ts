@@ -1,6 +1,6 @@
 // Options that every engine with a server has.
 
-import { address, free, seconds, section, text, variable, whole } from "../parts/setting.ts";
+import { address, free, named, seconds, section, text, variable, whole } from "../parts/setting.ts";
 
 /** Time in seconds. */
 export const defaultEngineWait = 300;
@@ -14,6 +14,9 @@ export const serverOptions = section("The policy", {
   port: whole(null, { min: 1, max: 65_535 }).help(
     "instead of --url: port of the server (default: 30000; vLLM: 8000)",
     free,
+  ),
+  adapter: named("a LoRA adapter").help(
+    "LoRA adapter that samples, by the name under which the server has it (default: none, the base samples)",
   ),
   apiKeyEnv: variable.help("environment variable with the key for the server"),
   engineAuthorizationEnv: variable.help(

@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { type AttributedError, ConfigurationError } from "../core/failure.ts";
+import type { SampleOptions, SampleRequest, SampleResult } from "../core/engine.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type BaseUrl, type EngineAddress, requireDuration, resolveAddress } from "./base-url.ts";
@@ -43,6 +44,11 @@ export type ServerEngineOptions = {
    */
   readonly vocabularySize?: number | null;
   /**
+   * LoRA adapter that samples, by the name under which the server has it; spans have this name as
+   * their version. Default `null`: the base.
+   */
+  readonly adapter?: string | null;
+  /**
    * Deadline in milliseconds for one sampling call, waiting for a connection included. Default
    * 1,800,000; `null`: none.
    */
@@ -73,6 +79,9 @@ export type EngineServerOptions = {
   readonly http: HttpClient;
   readonly dialect: ServerDialect;
 };
+
+/** Deadline in milliseconds for changing adapters: SGLang unloads one when its running requests have ended. */
+export const adapterTimeoutMs = 300_000;
 
 /** Maximum number of bytes read from an error message if the answer is a stream. */
 const mostErrorBytes = 65_536;
@@ -220,6 +229,9 @@ export abstract class ServerEngine {
   protected readonly clock: Clock;
   protected readonly controlTimeoutMs: number;
   protected readonly vocabularySize: number | null;
+  readonly #adapter: string | null;
+  /** True after the server was lost: it may have come back without the adapter. */
+  #wasLost = false;
   readonly #limits: Pick<HttpCallOptions, "timeoutMs" | "firstByteTimeoutMs">;
   readonly #ownPool: HttpClient | null;
   readonly #abandoned = new Set<Promise<void>>();
@@ -252,6 +264,12 @@ export abstract class ServerEngine {
     this.clock = clock;
     this.controlTimeoutMs = controlTimeoutMs;
     this.vocabularySize = options.vocabularySize ?? null;
+    this.#adapter = options.adapter ?? null;
+    if (this.#adapter === "") {
+      throw new ConfigurationError(
+        `Cannot create an engine for ${dialect.product}: adapter is empty, expected the name of a LoRA adapter or null.`,
+      );
+    }
     this.#limits = { timeoutMs, firstByteTimeoutMs };
     this.#ownPool = options.http === undefined ? http : null;
   }
@@ -327,6 +345,45 @@ export abstract class ServerEngine {
     const answer = await server.send(request, limits);
     if (answer.status !== 200) throw server.refusal(answer, context);
     return answer.body;
+  }
+
+  /** The adapter of a call; `null` for the base. */
+  protected adapterOf({ adapter }: { readonly adapter?: string | null } = {}): string | null {
+    return adapter === undefined ? this.#adapter : adapter;
+  }
+
+  sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
+    const adapter = this.adapterOf(request.sampling);
+    return adapter === null ? this.sampleOnce(request, options) : this.#sampleUnder(adapter, request, options);
+  }
+
+  /** Samples under the adapter that the request or the engine names. */
+  protected abstract sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult>;
+
+  /** Samples under an adapter. The call begins at once, unless the server was lost and must be checked again. */
+  async #sampleUnder(adapter: string, request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
+    const { signal } = options;
+    const context = this.server.context("sample from", "");
+    try {
+      let result: SampleResult;
+      if (this.#wasLost) {
+        const prompt = request.prompt.fork(request.prompt.length);
+        await this.checkAdapter(adapter, signal === undefined ? {} : { signal });
+        result = await this.sampleOnce({ ...request, prompt }, options);
+      } else result = await this.sampleOnce(request, options);
+      return (await import("./adapters.ts")).underAdapter(adapter, result, context);
+    } catch (error) {
+      if (["unreachable", "connection-lost"].includes(codeOf(error) ?? "")) this.#wasLost = true;
+      throw error;
+    }
+  }
+
+  async checkAdapter(name: string, { signal }: CallOptions = {}): Promise<void> {
+    const { compareWithBase } = await import("./adapters.ts");
+    const sample = (request: SampleRequest): Promise<SampleResult> =>
+      this.sampleOnce(request, signal === undefined ? {} : { signal });
+    await compareWithBase(name, sample, this.server.context(`sample with adapter ${JSON.stringify(name)} from`, ""));
+    this.#wasLost = false;
   }
 
   protected control(options: CallOptions): HttpCallOptions {

@@ -223,6 +223,18 @@ export function readSampledReply(claims: ReplyClaims, expected: ExpectedReply, c
   };
 }
 
+/** Largest difference of the logprobs of two answers; infinite if their tokens differ. */
+export function answerDistance(one: SampleResult, other: SampleResult): number {
+  const { sampledTokens: ids, logprobs } = one;
+  if (ids.length !== other.sampledTokens.length) return Infinity;
+  let largest = 0;
+  for (const [index, id] of ids.entries()) {
+    if (id !== other.sampledTokens[index]) return Infinity;
+    largest = Math.max(largest, Math.abs((logprobs?.[index] ?? 0) - (other.logprobs?.[index] ?? 0)));
+  }
+  return largest;
+}
+
 /** Logprobs, and the ids of their tokens if the server wrote ids. */
 export type LoggedTokens = { readonly ids: Uint32Array | null; readonly logprobs: Float32Array };
 

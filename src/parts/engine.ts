@@ -3,6 +3,7 @@
 // made by the caller; an engine in this process opens itself.
 
 import type {
+  AdapterControl,
   Engine,
   EngineActivitySource,
   EngineControl,
@@ -21,7 +22,7 @@ export type OpenedEngine = {
 };
 
 export type ConnectedEngine = {
-  readonly engine: Engine & Partial<EngineLoadSource & EpisodeHolder & EngineActivitySource>;
+  readonly engine: Engine & Partial<EngineLoadSource & EpisodeHolder & EngineActivitySource & AdapterControl>;
   /** Address of the engine, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
@@ -44,6 +45,8 @@ export type ServerOptions = Access & {
   readonly connections?: number;
   /** Vocabulary size of the served model, padded rows included; `null` if unknown. */
   readonly vocabularySize?: number | null;
+  /** LoRA adapter that samples. Default `null`: the base. */
+  readonly adapter?: string | null;
   /** True to request the reply in pieces; the result is the same. */
   readonly stream?: boolean;
   /** Called when the server's replies are not what training needs. Default: emits a process warning. */
@@ -53,6 +56,7 @@ export type ServerOptions = Access & {
 /** Methods that engines for servers provide for the first contact. */
 export type ServerEngine = Engine &
   EngineControl &
+  AdapterControl &
   EngineLoadSource & {
     readonly address: string;
     isReady(options: { readonly signal?: AbortSignal }): Promise<boolean>;

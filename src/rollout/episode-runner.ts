@@ -114,8 +114,9 @@ export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "resumeFrom" | "requestTag" | "failure"> & {
     /** Sampling of this episode only. Default: the runner's. */
     readonly sampling?: SamplingParams;
-    /** Engine of this episode only, where a queue carries it to its worker. Default: the runner's. */
+    /** Engine of this episode only, where a queue carries it to its worker, and adapter of its group. Default: the runner's. */
     readonly engineUrl?: string | null;
+    readonly adapter?: string;
     /** Receives calls that the workers of a queue observed since their last report. */
     readonly onObserved?: (observed: ObservedCalls) => void;
     /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
@@ -129,7 +130,7 @@ export type EpisodeRequest = Required<
 export type RunEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode>;
 
 /** Options that only a request decides. */
-type RequestOption = Exclude<keyof EpisodeRequest, "sampling" | "engineUrl" | "onObserved">;
+type RequestOption = Exclude<keyof EpisodeRequest, "sampling" | "engineUrl" | "adapter" | "onObserved">;
 
 /** Runs `runEpisode`: token-exact, every token trained once. */
 export function episodeRunner(parts: EpisodeParts, options: Omit<EpisodeOptions, RequestOption> = {}): RunEpisode {

@@ -7,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { createSemaphore, type Semaphore } from "../lib/limits.ts";
 import type { DiskGuard } from "../store/index.ts";
 import { type DispatchEpisode, type EndedEpisode, endedOf, episodeSamples } from "../rollout/index.ts";
+import type { Adapters } from "./adapters.ts";
 import { notStarted, viewEvent, viewSummary } from "./episode-view.ts";
 import type { JobStore } from "./job-store.ts";
 import type { EpisodeJob, GroupJob } from "./jobs.ts";
@@ -22,6 +23,7 @@ export type SharedParts = {
   readonly jobs: JobStore;
   readonly pool: EpisodePool;
   readonly guard: DiskGuard;
+  readonly adapters: Adapters;
 };
 
 /** Maximum number of finished episodes in memory: trainers fetch samples soon after the end. */
@@ -221,6 +223,11 @@ export function keptGroup({ groupId, groupIndex, task, jobs }: GroupJob): GroupR
     episodeIds: stored.map(({ place }) => place.episodeId),
     rewards: stored.map(({ summary }) => summary.reward),
   };
+}
+
+/** The runner of a group, whose episodes all have its adapter. */
+export function runnerOf({ adapter = null }: GroupJob, runner: DispatchEpisode): DispatchEpisode {
+  return adapter === null ? runner : (task, place) => runner(task, { ...place, adapter });
 }
 
 /** Runner of a policy. Throws a `ServiceError` if the policy is not available. */

@@ -13,7 +13,7 @@ import {
   type RankGroup,
   runGroups,
 } from "../rollout/index.ts";
-import { keptGroup, runnerAgain, runnerFor, type SharedParts } from "./episode-pool.ts";
+import { keptGroup, runnerAgain, runnerFor, runnerOf, type SharedParts } from "./episode-pool.ts";
 import { notRun, notStarted, viewSummary } from "./episode-view.ts";
 import { type EpisodeJob, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
 import type { LoggedRequest } from "./request-log.ts";
@@ -96,13 +96,15 @@ export class GroupRequests {
     }
     this.#checkRoom(request);
     const runner = runnerFor(request.policy, parts);
-    const opened = openGroup(request, { groupId, groupIndex: 0, producerId: null }, parts);
+    const adapter = this.#shared.adapters.of(null);
+    const opened = openGroup(request, { groupId, groupIndex: 0, producerId: null, adapter }, parts);
     const groupIndex = jobs.nextNumber();
     const group = { ...opened, groupIndex };
     const { key: idempotencyKey, body } = submission;
     jobs.add(group);
     this.#logging += request.groupSize;
-    group.logged = parts.requests.append({ type: "request", groupId, groupIndex, idempotencyKey, body });
+    const line = { type: "request", groupId, groupIndex, idempotencyKey, body } as const;
+    group.logged = parts.requests.append(adapter === null ? line : { ...line, adapter });
     try {
       await pool.track(group.logged);
     } catch (error) {
@@ -129,9 +131,9 @@ export class GroupRequests {
     const cancelled = new Set(earlier.flatMap((entry) => (entry.type === "cancel" ? entry.episodeIds : [])));
     for (const entry of earlier) {
       if (entry.type !== "request") continue;
-      const { groupId, groupIndex } = entry;
+      const { groupId, groupIndex, adapter = null } = entry;
       const request = options.read(entry.body);
-      const identity = { groupId, groupIndex, producerId: null };
+      const identity = { groupId, groupIndex, producerId: null, adapter };
       if (options.decided.has(groupId)) {
         jobs.addUnloaded(request, identity);
         continue;
@@ -186,13 +188,16 @@ export class GroupRequests {
   }
 
   #start(group: GroupJob, runner: DispatchEpisode): void {
-    const { parts, pool } = this.#shared;
-    const { request, jobs } = group;
+    const { parts, pool, adapters } = this.#shared;
+    const { request, jobs, groupId, adapter = null } = group;
+    adapters.hold(adapter, groupId);
+    const bound = runnerOf(group, runner);
     const running = runGroups([group], {
       groupSize: request.groupSize,
-      runEpisode: (_task, { sampleIndex }) => this.#run(jobs[sampleIndex]!, runner),
+      runEpisode: (_task, { sampleIndex }) => this.#run(jobs[sampleIndex]!, bound),
     }).then(([finished]) => this.#finish(group, finished));
-    void pool.track(running.catch((error: unknown) => parts.onFault?.(error)));
+    const ended = running.finally(() => adapters.release(adapter, groupId));
+    void pool.track(ended.catch((error: unknown) => parts.onFault?.(error)));
   }
 
   /**

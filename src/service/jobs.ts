@@ -115,6 +115,8 @@ export type GroupIdentity = {
   readonly groupIndex: number;
   /** Id of the group's producer; `null` if the group was requested on its own. */
   readonly producerId: string | null;
+  /** LoRA adapter of all its episodes; `null`: the engine's own. @default null */
+  readonly adapter?: string | null;
 };
 
 export type GroupJob = GroupIdentity & {

@@ -15,7 +15,7 @@ import {
   type ProducerState,
   type RankGroup,
 } from "../rollout/index.ts";
-import { keptGroup, type SharedParts } from "./episode-pool.ts";
+import { keptGroup, runnerOf, type SharedParts } from "./episode-pool.ts";
 import { notRun, notStarted, viewSummary } from "./episode-view.ts";
 import { type EpisodeJob, type GroupIdentity, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
 import type { LoggedBegin } from "./request-log.ts";
@@ -41,6 +41,8 @@ export function groupIdOf(producerId: string, taskIndex: number, visit: number):
  * an open file.
  */
 const mostReads = 8;
+
+type Begun = Pick<LoggedBegin, "groupId" | "groupIndex" | "adapter">;
 
 export class ProducerGroups {
   readonly #shared: SharedParts;
@@ -84,12 +86,17 @@ export class ProducerGroups {
   }
 
   readonly begin = (begun: BegunGroup): void => {
-    const { jobs, parts } = this.#shared;
+    const { jobs, parts, adapters } = this.#shared;
     const { groupId } = begun;
     const groupIndex = jobs.nextNumber();
-    const group = this.#add({ groupId, groupIndex }, { isEarlier: false });
-    const { producerId } = this.#owner;
-    group.logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun }, { waits: true });
+    const { producerId, request } = this.#owner;
+    const adapter = adapters.of(request.training);
+    const bound = adapter === null ? {} : { adapter };
+    const group = this.#add({ groupId, groupIndex, ...bound }, { isEarlier: false });
+    group.logged = parts.requests.append(
+      { type: "begin", producerId, groupIndex, ...begun, ...bound },
+      { waits: true },
+    );
     // The episodes of the group report the error.
     group.logged.catch(() => undefined);
   };
@@ -106,7 +113,7 @@ export class ProducerGroups {
       // tokens.
       await group.logged;
       const stored = isEarlier ? await this.#stored(job, request) : null;
-      const finished = stored ?? (await this.#run(job, request));
+      const finished = stored ?? (await this.#run(group, job, request));
       if (!this.#shared.pool.isClosing) return finished;
     } catch (error) {
       if (!job.isSuspended && job.status !== "ended") job.end(notRun(error));
@@ -163,12 +170,13 @@ export class ProducerGroups {
     return { split, taskIndex, groupSize, seed, policy, visit, replacements: production.groups.replacements };
   }
 
-  #identityOf({ groupId, groupIndex }: Pick<GroupIdentity, "groupId" | "groupIndex">): GroupIdentity {
-    return { groupId, groupIndex, producerId: this.#owner.producerId };
+  #identityOf({ groupId, groupIndex, adapter }: Begun): GroupIdentity {
+    return { groupId, groupIndex, producerId: this.#owner.producerId, adapter: adapter ?? null };
   }
 
-  #add(begun: Pick<GroupIdentity, "groupId" | "groupIndex">, { isEarlier }: { readonly isEarlier: boolean }): GroupJob {
-    const { jobs, parts } = this.#shared;
+  #add(begun: Begun, { isEarlier }: { readonly isEarlier: boolean }): GroupJob {
+    const { jobs, parts, adapters } = this.#shared;
+    adapters.hold(begun.adapter ?? null, begun.groupId);
     const group = openGroup(this.#requestOf(begun.groupId), this.#identityOf(begun), parts);
     jobs.add(group, { isPinned: true });
     this.#open.set(group.groupId, { group, isEarlier });
@@ -185,8 +193,9 @@ export class ProducerGroups {
     return this.#isHeld ? stored : this.#forDecision(stored);
   }
 
-  async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<EndedEpisode> {
-    const { runner, state } = this.#owner;
+  async #run(group: GroupJob, job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<EndedEpisode> {
+    const { state } = this.#owner;
+    const runner = runnerOf(group, this.#owner.runner);
     // A group that ends early is decided with all its started episodes; groups of a cancelled
     // producer are not decided.
     const runsCancelled = (): boolean => state() !== "cancelled";
@@ -212,6 +221,7 @@ export class ProducerGroups {
   #close(group: GroupJob): void {
     for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted);
     this.#shared.jobs.unpin(group);
+    this.#shared.adapters.release(group.adapter ?? null, group.groupId);
   }
 
   /**

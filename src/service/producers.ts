@@ -93,10 +93,15 @@ export class Producers {
   /**
    * Reports that a trainer has these weights, to the producers of its training, or to those without
    * one. It works also while the service closes: the next process resumes from there. Reports run
-   * one after the other. Resolves with the versions that the servers report.
+   * one after the other. Resolves with the versions that the servers report. `isAdapter`: the
+   * version is an adapter, under which groups of this training begin from now on.
    */
-  report(version: string, training: string | null): Promise<readonly (string | null)[]> {
-    const reported = this.#reporting.then(() => this.#report(version, training));
+  report(
+    version: string,
+    training: string | null,
+    { isAdapter = false }: { readonly isAdapter?: boolean } = {},
+  ): Promise<readonly (string | null)[]> {
+    const reported = this.#reporting.then(() => this.#report(version, training, isAdapter));
     this.#reporting = reported.then(
       () => undefined,
       () => undefined,
@@ -120,7 +125,9 @@ export class Producers {
     const ownerOf = new Map<string, ProducerJob>();
     for (const line of earlier) {
       if (line.type === "weights") {
-        await parts.onWeightVersion?.(line.version);
+        const isAdapter = line.isAdapter === true;
+        await parts.onWeightVersion?.(line.version, { isAdapter });
+        if (isAdapter) this.#shared.adapters.use(line.training ?? null, line.version);
         this.#weightVersion = this.#latestVersion = line.version;
         for (const job of this.#of(line.training ?? null)) job.report(line.version);
       }
@@ -152,20 +159,21 @@ export class Producers {
     return [...this.#jobs.values()].filter(({ request }) => request.training === training);
   }
 
-  async #report(version: string, training: string | null): Promise<readonly (string | null)[]> {
+  async #report(version: string, training: string | null, isAdapter: boolean): Promise<readonly (string | null)[]> {
     const { parts } = this.#shared;
     // Later producers begin with the new version.
     const jobs = this.#of(training);
     this.#latestVersion = version;
     try {
-      await parts.requests.append({ type: "weights", version, training });
+      await parts.requests.append({ type: "weights", version, training, ...(isAdapter ? { isAdapter } : {}) });
     } catch (error) {
       this.#latestVersion = this.#weightVersion;
       throw error;
     }
     // Groups that begin with the new weights must not be dispatched as if the engine had the old
     // ones.
-    const named = (await parts.onWeightVersion?.(version)) ?? [];
+    const named = (await parts.onWeightVersion?.(version, { isAdapter })) ?? [];
+    if (isAdapter) this.#shared.adapters.use(training, version);
     for (const job of jobs) job.report(version);
     this.#weightVersion = version;
     return named;

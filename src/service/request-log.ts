@@ -16,6 +16,9 @@ export type SteerAction = (typeof steerActions)[number];
 /** Idempotency key of the client; `null` if it sent none. */
 const idempotencyKey = z.string().nullable().default(null);
 
+/** LoRA adapter of a group; absent for the engine's own. */
+const adapter = z.string().optional();
+
 const loggedRequest = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("request"),
@@ -25,10 +28,17 @@ const loggedRequest = z.discriminatedUnion("type", [
     idempotencyKey,
     /** The accepted body. */
     body: z.unknown(),
+    adapter,
   }),
   z.object({ type: z.literal("cancel"), groupId: z.string(), episodeIds: z.array(z.string()).readonly() }),
   /** Weights that a trainer has. Logs from before trainings had names have no `training`. */
-  z.object({ type: z.literal("weights"), version: z.string(), training: z.string().nullish() }),
+  z.object({
+    type: z.literal("weights"),
+    version: z.string(),
+    training: z.string().nullish(),
+    /** Present if the version is the name of an adapter. */
+    isAdapter: z.literal(true).optional(),
+  }),
   z.object({
     type: z.literal("producer"),
     producerId: z.string(),
@@ -47,6 +57,7 @@ const loggedRequest = z.discriminatedUnion("type", [
     taskIndex: z.number(),
     isRequeued: z.boolean(),
     version: z.number(),
+    adapter,
   }),
   /** A batch, logged before it is handed over. */
   z.object({

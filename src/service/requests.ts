@@ -93,6 +93,16 @@ export const weightsBody = z.strictObject({
     training,
     "training that the weights belong to: only its producers receive the report; absent: producers without a training",
   ),
+  adapter: optional(
+    z.strictObject({
+      path: optional(z.string().min(1).max(4096), "folder of the adapter as the servers see it; absent: it is loaded"),
+      unload: optional(
+        z.array(z.string().min(1).max(256)).max(64),
+        "adapters to unload once their last group has ended",
+      ),
+    }),
+    "the version is the name of a LoRA adapter, under which the next groups begin; groups in flight keep theirs",
+  ),
 });
 
 /** Maximum number of groups; more are a mistake, because every group has a record in memory. */

@@ -9,6 +9,7 @@ import { AttributedError, type GroupRecord } from "../core/index.ts";
 import { BodyError, type Listener, listen, readStream, unpackBody } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DiskGuard } from "../store/index.ts";
+import { Adapters } from "./adapters.ts";
 import { EpisodePool } from "./episode-pool.ts";
 import { GroupRequests } from "./group-requests.ts";
 import { JobStore } from "./job-store.ts";
@@ -75,7 +76,12 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   const jobs = new JobStore(parts, limits);
   const pool = new EpisodePool(parts, jobs, limits);
   const guard = new DiskGuard(parts.disk ?? null, ({ message }) => storeUnavailable(message));
-  const shared = { parts, limits, clock, jobs, pool, guard };
+  const adapters = new Adapters(
+    // The next process resumes the groups that a closing service ends.
+    async (name) => (pool.isClosing ? undefined : parts.adapters?.unload(name)),
+    (error) => parts.onFault?.(error),
+  );
+  const shared = { parts, limits, clock, jobs, pool, guard, adapters };
   const requests = new GroupRequests(shared);
   const producers = new Producers(shared);
   const context = { ...shared, requests, producers, redact };

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { withDeadline } from "../lib/deadline.ts";
+import { useAdapter } from "./adapters.ts";
 import type { SharedParts } from "./episode-pool.ts";
 import { viewEvent } from "./episode-view.ts";
 import {
@@ -130,7 +131,11 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
         const body = readBody(weightsBody, call.body);
         const version = String(body.version);
         const { mean_kl = null, largest = null } = body.mismatch ?? {};
-        const servers = await context.producers.report(version, body.training ?? null);
+        const owner = body.training ?? null;
+        const isAdapter = (body.adapter ?? null) !== null;
+        await useAdapter(context, { version, training: owner, adapter: body.adapter ?? null });
+        const servers = await context.producers.report(version, owner, { isAdapter });
+        await context.adapters.unload(body.adapter?.unload ?? []);
         if (body.mismatch) parts.onMismatch?.({ version, meanKl: mean_kl, largestDifference: largest });
         const warning = versionWarning(version, servers);
         if (warning !== null) parts.onNotice?.(warning);

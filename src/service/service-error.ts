@@ -17,6 +17,8 @@ const statuses = {
   /** The disk refuses writes, for lack of space or another reason. */
   "store-unavailable": 503,
   "producer-failed": 500,
+  /** A server of the policy refused, or did not answer. */
+  "engine-failed": 502,
   internal: 500,
 } as const;
 

@@ -84,9 +84,24 @@ export type ServiceParts = {
   readonly onGate?: (isOpen: boolean) => Promise<void>;
   /**
    * Receives the version that a trainer reports, before producers do: when this resolves, its
-   * engines know the version. Resolves with the versions that their servers report. Never rejects.
+   * engines know the version. Resolves with the versions that their servers report. `isAdapter`:
+   * the version is an adapter, which `adapters` has loaded. Never rejects.
    */
-  readonly onWeightVersion?: (version: string) => Promise<readonly (string | null)[]>;
+  readonly onWeightVersion?: (
+    version: string,
+    options: { readonly isAdapter: boolean },
+  ) => Promise<readonly (string | null)[]>;
+  /** LoRA adapters on the servers of the policy. Default: there are none. */
+  readonly adapters?: {
+    /** Adapter that the engine was started with; `null` for the base. */
+    readonly own: string | null;
+    /**
+     * Loads it on all servers, if its folder is given, and checks that they sample under it.
+     * Rejects with a `ConfigurationError` or an `AttributedError`.
+     */
+    use(adapter: { readonly name: string; readonly path: string | null }): Promise<void>;
+    unload(name: string): Promise<void>;
+  };
   /**
    * Receives the difference between sampler and trainer that a trainer reports with its version;
    * `null` for a number that it did not report. Must not throw.

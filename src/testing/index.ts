@@ -10,6 +10,7 @@ export {
   type CheckOutcome,
   type EngineExamination,
 } from "./examine-engine.ts";
+export { type AdapterExamination, examineAdapters } from "./examine-adapters.ts";
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
 export type { EnvironmentExamination, EnvironmentFinding } from "./environment-finding.ts";
 export { examineEnvironment } from "./examine-environment.ts";

@@ -64,7 +64,8 @@ async function compare(runs: readonly string[], flags: CompareFlags, context: Cl
 /** Rows that are shown without --all. */
 const mostRows = 30;
 
-function comparisonView(
+/** Also the end of `eval` with several adapters. */
+export function comparisonView(
   { runs, pairs, rows }: Comparison,
   {
     colours,

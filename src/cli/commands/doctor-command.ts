@@ -56,13 +56,17 @@ export function doctorCommand(run: RunCommand): Command {
     .option("--engine <name>", "sglang or vllm (default: sglang)")
     .option("--gguf <file>", "a GGUF file in this process, in place of a server");
   addSettings(command, rolloutSettings, {
-    names: ["apiKeyEnv", "engineAuthorizationEnv", "endpoint", "turnTimeout"],
+    names: ["apiKeyEnv", "engineAuthorizationEnv", "adapter", "endpoint", "turnTimeout"],
     heading: "Engine",
   });
   command
     .option(
       rolloutSettings.maxContextTokens.flag,
       "context length of the served model (default: as the server reports)",
+    )
+    .option(
+      "--adapter-folders <a,b>",
+      "one or two LoRA adapters, as the server sees their folders, to load, examine and unload",
     )
     .option("--exclusive", "the server has no other users, so pauses are tested too");
   addSettings(command, auditEnvironmentSettings);
@@ -84,6 +88,7 @@ Examples:
   $ npx trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json
   $ npx trainable-agents doctor engine --url http://127.0.0.1:30000
   $ npx trainable-agents doctor engine --engine vllm --url http://127.0.0.1:8000 --exclusive
+  $ npx trainable-agents doctor engine --engine vllm --url http://127.0.0.1:8000 --adapter-folders /ckpt/math-1,/ckpt/math-2
   $ npx trainable-agents doctor engine --gguf ./Qwen3-0.6B-Q8_0.gguf
   $ npx trainable-agents doctor environment ./my-env.ts
   $ npx trainable-agents doctor environment openenv:ws://127.0.0.1:8000 --env-tasks seeds:20 --task-count 2 --json`,

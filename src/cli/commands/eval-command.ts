@@ -9,6 +9,7 @@ import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles, sayLink } from "../rollout-display.ts";
+import { visibleLine } from "../../lib/visible-text.ts";
 import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
 import { evaluationJson } from "../json-results.ts";
 
@@ -20,7 +21,9 @@ export function evalCommand(runCommand: RunCommand): Command {
         "time; or scores existing results. Writes results.json into the run folder.",
     );
   addSettings(command, evalSettings);
-  const names = settingNames.filter((name) => name !== "groupSize" && !Object.hasOwn(groupSettings, name));
+  const names = settingNames.filter(
+    (name) => name !== "groupSize" && name !== "adapter" && !Object.hasOwn(groupSettings, name),
+  );
   addSettings(command, rolloutSettings, { names });
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
   shortHelp(command, [
@@ -43,6 +46,9 @@ Examples:
   # Four trials of every airline task.
   $ npx trainable-agents eval --env tau-bench/airline --data ./tau-bench --trials 4 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
+
+  # Two LoRA adapters of one server.
+  $ npx trainable-agents eval --trials 4 --url http://router:30000 --model ./Qwen3-4B --adapter math-1 --adapter math-2
 
   # Score a run folder again, or a result file of upstream's runner.
   $ npx trainable-agents eval --from runs/20260101-120000-tau-bench-airline
@@ -71,8 +77,16 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     return rollout === null ? exitCodes.done : exitCodeOf(rollout);
   }
   const colours = coloursFor(stdout, env);
-  const lines = evaluationView(result, colours, stdout.columns);
-  if (options.from === undefined) {
+  const shown = result.adapters ?? [{ adapter: null, result }];
+  const lines = shown.flatMap((one) => [
+    ...(one.adapter === null ? [] : ["", colours.bold(`adapter ${visibleLine(one.adapter)}`)]),
+    ...evaluationView(one.result, colours, stdout.columns),
+  ]);
+  if (result.comparison !== undefined) {
+    const { comparisonView } = await import("./compare-command.ts");
+    lines.push(...comparisonView(result.comparison, { colours, showsAll: false, columns: stdout.columns }));
+  }
+  if (options.from === undefined && result.adapters === undefined) {
     lines.push(
       "",
       `  ${colours.dim("files")}  ${source}/ results.json, ${writtenFiles(resolve(cwd, source))}`,

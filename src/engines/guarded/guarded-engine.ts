@@ -2,6 +2,7 @@
 // prefix cache; a server that fails repeatedly gets no calls until it is back, and its episodes go
 // to the others or wait. The engine never retries: retries belong to the loop.
 
+import type { AdapterControl } from "../../core/adapters.ts";
 import type { ConstraintKind } from "../../core/constraint.ts";
 import type {
   Engine,
@@ -57,7 +58,7 @@ function checkGuardedOptions(
 }
 
 /** An engine that guards its servers with circuit breakers. */
-export interface GuardedEngine extends Engine, EngineLoadSource {
+export interface GuardedEngine extends Engine, EngineLoadSource, AdapterControl {
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
   /** The current circuits, one for each server in the order given. */
@@ -65,7 +66,7 @@ export interface GuardedEngine extends Engine, EngineLoadSource {
 }
 
 /** Engines that use HTTP have an address. */
-type Guardable = Engine & Partial<EngineLoadSource> & { readonly address?: string };
+type Guardable = Engine & Partial<EngineLoadSource & AdapterControl> & { readonly address?: string };
 
 /**
  * Guards engines, one for each server; closing it closes them. Throws a `ConfigurationError` for
@@ -174,12 +175,29 @@ class Guarded implements GuardedEngine {
 
   /** Reports the version to every server; rejects with the first failure, after all have answered. */
   async reportWeightVersion(version: string): Promise<readonly (string | null)[]> {
-    const outcomes = await Promise.allSettled(
-      this.#members.map(async ({ engine }) => engine.reportWeightVersion?.(version)),
-    );
-    const failed = outcomes.find(({ status }) => status === "rejected");
-    if (failed?.status === "rejected") throw failed.reason;
-    return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? (outcome.value ?? []) : []));
+    return (await this.#ofAll(async (engine) => engine.reportWeightVersion?.(version) ?? [])).flat();
+  }
+
+  /** Rejects with the first failure, after all servers have answered. */
+  async loadAdapter(...given: Parameters<AdapterControl["loadAdapter"]>): Promise<void> {
+    await this.#ofAll(async (engine) => adaptersOf(engine).loadAdapter(...given));
+  }
+
+  async unloadAdapter(...given: Parameters<AdapterControl["unloadAdapter"]>): Promise<void> {
+    await this.#ofAll(async (engine) => adaptersOf(engine).unloadAdapter(...given));
+  }
+
+  async checkAdapter(...given: Parameters<AdapterControl["checkAdapter"]>): Promise<void> {
+    await this.#ofAll(async (engine) => adaptersOf(engine).checkAdapter(...given));
+  }
+
+  /** The results of all servers. Rejects with the first failure, after all have answered. */
+  async #ofAll<T>(work: (engine: Guardable) => Promise<T>): Promise<readonly T[]> {
+    const outcomes = await Promise.allSettled(this.#members.map(({ engine }) => work(engine)));
+    return outcomes.map((outcome) => {
+      if (outcome.status === "rejected") throw outcome.reason;
+      return outcome.value;
+    });
   }
 
   /** Total load of the available servers; `null` if none of them reports it. */
@@ -284,6 +302,16 @@ class Guarded implements GuardedEngine {
   #servers(): string {
     return this.#members.map(({ server }) => server).join(", ");
   }
+}
+
+/** Throws an `AttributedError` for an engine that has no adapters. */
+function adaptersOf(engine: Guardable): AdapterControl {
+  const { loadAdapter, unloadAdapter, checkAdapter } = engine;
+  if (loadAdapter !== undefined && unloadAdapter !== undefined && checkAdapter !== undefined) {
+    return engine as Guardable & AdapterControl;
+  }
+  const message = `Cannot use an adapter with engine "${engine.name}": it has none; use SGLang or vLLM.`;
+  throw new AttributedError({ boundary: "engine", code: "bad-request", message, retryable: false, cause: null });
 }
 
 function failure(code: "unreachable" | "cancelled", message: string): AttributedError {

@@ -16,7 +16,11 @@ import {
 } from "../../http/index.ts";
 
 /** Throws an `AttributedError` with code "bad-request" for tokens and numbers out of range. */
-export function scoreBody(request: ScoreRequest, vocabularySize: number | null, context: FailureContext): Buffer {
+export function scoreBody(
+  request: ScoreRequest,
+  { vocabularySize, adapter }: { readonly vocabularySize: number | null; readonly adapter: string | null },
+  context: FailureContext,
+): Buffer {
   refuseScore(request, vocabularySize, context);
   const { tokens, from, topTokens, requestId } = request;
   const fields = {
@@ -26,6 +30,7 @@ export function scoreBody(request: ScoreRequest, vocabularySize: number | null, 
     logprob_start_len: from - 1,
     ...(topTokens === 0 ? {} : { top_logprobs_num: topTokens }),
     stream: false,
+    ...(adapter === null ? {} : { lora_path: adapter }),
   };
   return Buffer.from(`{"input_ids":[${tokens.join(",")}],${JSON.stringify(fields).slice(1)}`);
 }

@@ -5,12 +5,14 @@
 import type { EngineLoad } from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
 import {
+  adapterTimeoutMs,
   asFields,
   badReply,
   type BaseUrl,
   type CallOptions,
   type EngineServer,
   type FailureContext,
+  type Fields,
   type HttpCallOptions,
   parseBaseUrl,
   readCount,
@@ -21,6 +23,7 @@ import {
   showAddress,
   sumLoads,
 } from "../../http/index.ts";
+import { jsonOf } from "../../lib/text.ts";
 
 export type SglangWorker = {
   /** Address without credentials, safe to show. */
@@ -138,6 +141,36 @@ export abstract class SglangControl extends ServerEngine {
     await this.#callAll("abort a request of", "/abort_request", { rid: requestId });
   }
 
+  async loadAdapter(
+    { name, path }: { readonly name: string; readonly path: string },
+    options: CallOptions = {},
+  ): Promise<void> {
+    await this.#callAll(
+      "load an adapter on",
+      "/load_lora_adapter",
+      { lora_name: name, lora_path: path },
+      {
+        ...options,
+        timeoutMs: adapterTimeoutMs,
+        // An earlier attempt may have loaded it before its answer was lost.
+        isDone: ({ loaded_adapters: loaded }) => asFields(loaded)?.[name] === path,
+      },
+    );
+  }
+
+  async unloadAdapter(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#callAll(
+      "unload an adapter from",
+      "/unload_lora_adapter",
+      { lora_name: name },
+      {
+        ...options,
+        timeoutMs: adapterTimeoutMs,
+        isDone: ({ error_message: message }) => typeof message === "string" && /does not exist/.test(message),
+      },
+    );
+  }
+
   async pause(mode: "abort" | "retract" | "in-place"): Promise<void> {
     await this.#callAll("pause", "/pause_generation", { mode: pauseModes[mode] });
   }
@@ -179,15 +212,25 @@ export abstract class SglangControl extends ServerEngine {
 
   /**
    * Rejects with the first failure, after all have answered; a worker that the router calls
-   * unhealthy may fail.
+   * unhealthy may fail. `isDone`: true for a refusal whose request has its effect already.
    */
-  async #callAll(verb: string, path: string, body: Readonly<Record<string, unknown>>): Promise<void> {
-    const workers = await this.#list({});
+  async #callAll(
+    verb: string,
+    path: string,
+    body: Readonly<Record<string, unknown>>,
+    {
+      timeoutMs = this.controlTimeoutMs,
+      isDone = () => false,
+      signal,
+    }: CallOptions & { readonly timeoutMs?: number; readonly isDone?: (refusal: Fields) => boolean } = {},
+  ): Promise<void> {
+    const workers = await this.#list({ signal });
     const outcomes = await Promise.all(
       workers.map(async ({ server, isHealthy }) => {
         try {
-          const answer = await this.call(path, JSON.stringify(body), {}, { server });
-          return answer.status === 200 ? null : server.refusal(answer, server.context(verb, path));
+          const answer = await this.call(path, JSON.stringify(body), { signal }, { server, timeoutMs });
+          if (answer.status === 200 || isDone(asFields(jsonOf(answer.body.toString())) ?? {})) return null;
+          return server.refusal(answer, server.context(verb, path));
         } catch (error) {
           if (error instanceof AttributedError && isHealthy === false) return null;
           return error;

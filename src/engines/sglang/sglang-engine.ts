@@ -2,6 +2,7 @@
 // classifies faults and never retries: retries belong to the loop. The OpenAI-compatible endpoints
 // are unsuitable, because they hide token ids.
 
+import type { AdapterControl } from "../../core/adapters.ts";
 import type {
   Engine,
   EngineControl,
@@ -58,16 +59,16 @@ export const sglangDialect: ServerDialect = {
   isDisabled: () => false,
   hasNoServer: (message) => /no_available_workers/.test(message),
   remedy: ({ status, message }) => {
+    if (/LoRA/.test(message)) return "load the adapter on the server, started with --enable-lora, under this name";
     if (status === 404) return "check that the address is an SGLang server or router";
-    if (status === 500 && message.trim() === "Internal Server Error") {
-      return "an unknown name in sampling.extra has this effect, and the server's log says more";
-    }
-    return null;
+    return status === 500 && message.trim() === "Internal Server Error"
+      ? "an unknown name in sampling.extra has this effect, and the server's log says more"
+      : null;
   },
 };
 
 /** The engine, with the operations that only SGLang has. */
-export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
+export interface SglangEngine extends Engine, EngineControl, EngineLoadSource, AdapterControl {
   score: Scorer["score"];
   /** Address that requests go to; safe to show. */
   readonly address: string;
@@ -131,14 +132,12 @@ class Sglang extends SglangControl implements SglangEngine {
     this.#streams = options.stream ?? false;
   }
 
-  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
-    if ((request.constraint ?? null) !== null) {
-      return this.sample(withNativeConstraint(request, sglangGrammar), options);
-    }
+  protected async sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
+    if (request.constraint) return this.sampleOnce(withNativeConstraint(request, sglangGrammar), options);
     const { signal, onTokens } = options;
     const context = this.server.context("sample from", "/generate");
     const streams = this.#streams || onTokens !== undefined;
-    const fields = toGenerateFields(request, streams);
+    const fields = toGenerateFields(request, streams, this.adapterOf(request.sampling));
     // The whole prompt is read before the first await, because it may grow as soon as the caller
     // stops waiting.
     const body = writeBody(context, request.prompt, () => this.#bodies.write(request.prompt, fields));
@@ -176,7 +175,7 @@ class Sglang extends SglangControl implements SglangEngine {
   async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
     const { readScoreReply, scoreBody } = await import("./score.ts");
     const context = this.server.context("score tokens with", "/generate");
-    const content = scoreBody(request, this.vocabularySize, context);
+    const content = scoreBody(request, { vocabularySize: this.vocabularySize, adapter: this.adapterOf() }, context);
     const wasCancelledBefore = signal?.aborted === true;
     try {
       const routing = { header: routingHeader, key: request.routingKey };
@@ -293,9 +292,8 @@ function maxNewTokensOf(fields: GenerateFields): number | null {
   return typeof most === "number" ? most : null;
 }
 
-// The request to /generate: parameters under SGLang's names, and the body around the serialized
-// prompt. Names that were not requested are never sent, because the server answers an unknown
-// sampling parameter with a bare HTTP 500.
+// The request to /generate: SGLang's names, around the serialized prompt. A name that was not
+// requested is never sent, because the server answers an unknown one with a bare HTTP 500.
 
 /** Everything of the body but the prompt. */
 type GenerateFields = {
@@ -303,6 +301,7 @@ type GenerateFields = {
   readonly sampling_params: Readonly<Record<string, unknown>>;
   readonly return_logprob: true;
   readonly stream: boolean;
+  readonly lora_path?: string;
   /** Both are set only if experts are requested. */
   readonly return_routed_experts?: true;
   readonly routed_experts_start_len?: number;
@@ -341,13 +340,14 @@ function sglangGrammar({ type, text }: NativeConstraint): Readonly<Record<string
   return { [{ json: "json_schema", regex: "regex", ebnf: "ebnf", "structural-tag": "structural_tag" }[type]]: text };
 }
 
-export function toGenerateFields(request: SampleRequest, stream: boolean): GenerateFields {
+export function toGenerateFields(request: SampleRequest, stream: boolean, lora: string | null = null): GenerateFields {
   const from = request.routedExpertsFrom ?? null;
   return {
     rid: request.requestId,
     sampling_params: toSglangSampling(request),
     return_logprob: true,
     stream,
+    ...(lora === null ? {} : { lora_path: lora }),
     ...(from === null ? {} : { return_routed_experts: true as const }),
     ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
   };

@@ -33,6 +33,8 @@ import {
 export type ExpectedReply = SharedExpectedReply & {
   /** The prompt as sent. */
   readonly prompt: TokenBuffer;
+  /** Adapter that must have sampled; `null` for the base. Default `null`. */
+  readonly adapter?: string | null;
 };
 
 /**
@@ -55,6 +57,7 @@ export function readReply(
       ...(choices.length === 0 ? {} : { remedy: 'leave "n" out of sampling.extra' }),
     });
   }
+  checkModel(body["model"], expected.adapter ?? null, context);
   const choice = asFields(choices[0]);
   if (choice === null) throw badReply(context, "choices[0] is not an object");
   const reason = readReason(choice["finish_reason"], context);
@@ -106,6 +109,16 @@ function readFinish(
   // vLLM does not report a match of the model's own end token, nor any match on the token-id
   // endpoint; the ids show it.
   return { reason, matched: last !== undefined && expected.stopTokenIds.includes(last) ? last : null, raw };
+}
+
+/** Whole answers and chunks of completions name the model that sampled; other chunks do not. */
+function checkModel(named: unknown, adapter: string | null, context: FailureContext): void {
+  if (adapter === null || named === undefined || named === null || named === adapter) return;
+  const shown = typeof named === "string" ? JSON.stringify(named.slice(0, 100)) : "no name";
+  throw badReply(context, `model ${shown} sampled it, not adapter ${JSON.stringify(adapter)}`, {
+    retryable: false,
+    remedy: "load the adapter on the server, started with --enable-lora, under this name",
+  });
 }
 
 function checkPrompt(choice: Fields, expected: ExpectedReply, context: FailureContext): void {
@@ -189,6 +202,7 @@ function idsIn(tokens: readonly unknown[], context: FailureContext): Uint32Array
 export class ChoiceFold extends StreamFold {
   #choice: Record<string, unknown> = {};
   #usage: unknown = null;
+  #model: unknown = null;
   #weightVersion: unknown = null;
   #ids: unknown[] | null = null;
   #logprobs: Record<string, unknown[]> | null = null;
@@ -231,6 +245,7 @@ export class ChoiceFold extends StreamFold {
     for (const entry of choices as readonly unknown[]) this.#takeChoice(entry);
     this.#usage = frame["usage"] ?? this.#usage;
     this.#weightVersion = frame["weight_version"] ?? this.#weightVersion;
+    this.#model = frame["model"] ?? this.#model;
   }
 
   #answer(change: Fields): Fields {
@@ -239,6 +254,7 @@ export class ChoiceFold extends StreamFold {
       choices: [{ ...this.#choice, ...tokens, ...change }],
       usage: this.#usage,
       weight_version: this.#weightVersion,
+      model: this.#model,
     };
   }
 

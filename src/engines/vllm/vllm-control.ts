@@ -6,6 +6,7 @@
 import type { EngineLoad } from "../../core/engine.ts";
 import type { AttributedError } from "../../core/failure.ts";
 import {
+  adapterTimeoutMs,
   asFields,
   badReply,
   type CallOptions,
@@ -16,6 +17,7 @@ import {
   readWeightVersion,
   ServerEngine,
 } from "../../http/index.ts";
+import { jsonOf } from "../../lib/text.ts";
 
 /** "wait" exists only in vLLM: running requests end first. */
 export type VllmPauseMode = "abort" | "retract" | "in-place" | "wait";
@@ -27,6 +29,9 @@ export type VllmPauseMode = "abort" | "retract" | "in-place" | "wait";
 const abortGraceMs = 5000;
 /** Deadline in milliseconds of an abort that no call waits for. */
 export const abandonTimeoutMs = 5000;
+
+const loadPath = "/v1/load_lora_adapter";
+const unloadPath = "/v1/unload_lora_adapter";
 
 const pauseModes = { abort: "abort", "in-place": "keep", wait: "wait" } as const;
 
@@ -73,6 +78,44 @@ export abstract class VllmControl extends ServerEngine {
       if (isAborted) call.cancelTimer ??= this.clock.after(abortGraceMs, () => call.end());
       else call.end();
     }
+  }
+
+  async loadAdapter(
+    { name, path }: { readonly name: string; readonly path: string },
+    options: CallOptions = {},
+  ): Promise<void> {
+    const answer = await this.#changeAdapter(loadPath, { lora_name: name, lora_path: path }, options);
+    // An earlier attempt may have loaded it before its answer was lost.
+    if (answer.status === 200 || (answer.status === 400 && (await this.#adapterPath(name, options)) === path)) return;
+    throw super.refusal(answer, "load an adapter on", loadPath);
+  }
+
+  async unloadAdapter(name: string, options: CallOptions = {}): Promise<void> {
+    const answer = await this.#changeAdapter(unloadPath, { lora_name: name }, options);
+    if (answer.status === 200 || (answer.status === 404 && /cannot be found/.test(answer.body.toString()))) return;
+    throw super.refusal(answer, "unload an adapter from", unloadPath);
+  }
+
+  /** Rejects if the server has no such call. */
+  async #changeAdapter(path: string, body: object, options: CallOptions): Promise<HttpResponse> {
+    const answer = await this.call(path, JSON.stringify(body), options, { timeoutMs: adapterTimeoutMs });
+    const says = answer.body.toString();
+    if (answer.status !== 405 && (answer.status !== 404 || /lora/i.test(says))) return answer;
+    throw engineFailure(this.server.context("change adapters of", path), {
+      code: "bad-request",
+      retryable: false,
+      state: `the server has no such call (HTTP ${answer.status})`,
+      remedy: "start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
+    });
+  }
+
+  /** Folder from which an adapter was loaded; `null` if the server does not list it. */
+  async #adapterPath(name: string, options: CallOptions): Promise<string | null> {
+    const answer = await this.call("/v1/models", null, options);
+    const models = answer.status === 200 ? asFields(jsonOf(answer.body.toString()))?.["data"] : null;
+    const listed = Array.isArray(models) ? (models as readonly unknown[]).map(asFields) : [];
+    const root = listed.find((model) => model?.["id"] === name)?.["root"];
+    return typeof root === "string" ? root : null;
   }
 
   async pause(mode: VllmPauseMode): Promise<void> {

@@ -2,6 +2,7 @@
 // faults and never retries: retries belong to the loop. The chat endpoint is unsuitable, because it
 // renders prompts itself.
 
+import type { AdapterControl } from "../../core/adapters.ts";
 import type {
   Engine,
   EngineControl,
@@ -53,7 +54,7 @@ export type VllmEngineOptions = ServerEngineOptions & {
   readonly host?: string;
   /** Default 8000. */
   readonly port?: number;
-  /** Name of the served model, or of an adapter. Default `null`: the server chooses. */
+  /** Name of the served model; `adapter` has precedence. Default `null`: the server chooses. */
   readonly model?: string | null;
   /**
    * The endpoint for sampling. Default "auto": "generate" if the server has it, else "completions";
@@ -119,13 +120,13 @@ export const vllmDialect: ServerDialect = {
     if (status !== 404) return null;
     // On a known path, a "not found" about a model means that the model name was refused.
     return /model/i.test(message)
-      ? "give the name under which the server serves the model"
+      ? "give the name under which the server serves the model, or load the adapter under this name"
       : "check that the address is a vLLM server";
   },
 };
 
 /** The engine, with the operations that only vLLM has. */
-export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
+export interface VllmEngine extends Engine, EngineControl, EngineLoadSource, AdapterControl {
   score: Scorer["score"];
   /** Address that requests go to; safe to show. */
   readonly address: string;
@@ -200,16 +201,18 @@ class Vllm extends VllmControl implements VllmEngine {
     return this.#writer?.endpoint.name ?? null;
   }
 
-  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
-    if ((request.constraint ?? null) !== null) {
-      return this.sample(withNativeConstraint(request, vllmGrammar), options);
-    }
+  override sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
+    this.#warn(request);
+    return super.sample(request, options);
+  }
+
+  protected async sampleOnce(request: SampleRequest, options: SampleOptions): Promise<SampleResult> {
+    if (request.constraint) return this.sampleOnce(withNativeConstraint(request, vllmGrammar), options);
     const { signal, onTokens } = options;
     const context = this.server.context("sample from", this.#writer?.endpoint.path ?? "");
     if (request.prompt.length === 0) {
       throw engineFailure(context, { code: "bad-request", retryable: false, state: "the prompt is empty" });
     }
-    this.#warn(request);
     const call = new LiveCall(request.requestId);
     this.calls.add(call);
     const leave = signal === undefined ? null : onAbort(signal, () => call.abort());
@@ -237,7 +240,8 @@ class Vllm extends VllmControl implements VllmEngine {
     const unsent = this.server.context("score tokens with", "");
     const { endpoint } = this.#writer ?? (await this.#find(signal ?? new AbortController().signal, unsent));
     const context = this.server.context("score tokens with", endpoint.path);
-    const content = scoreBody(request, { endpoint, model: this.#model, vocabularySize: this.vocabularySize }, context);
+    const model = this.adapterOf() ?? this.#model;
+    const content = scoreBody(request, { endpoint, model, vocabularySize: this.vocabularySize }, context);
     const wasCancelledBefore = signal?.aborted === true;
     try {
       const routing = { header: this.#routingHeader, key: request.routingKey };
@@ -292,7 +296,8 @@ class Vllm extends VllmControl implements VllmEngine {
     const { prompt, routingKey } = request;
     const context = this.server.context("sample from", endpoint.path);
     const streams = this.#streams || onTokens !== undefined;
-    const options = { model: this.#model, stream: streams };
+    const adapter = this.adapterOf(request.sampling);
+    const options = { model: adapter ?? this.#model, stream: streams };
     const body = writeBody(context, prompt, () => bodies.write(prompt, endpoint.fields(request, options)));
     const expected = this.#expect(request);
     const wasCancelledBefore = call.signal.aborted;
@@ -328,6 +333,7 @@ class Vllm extends VllmControl implements VllmEngine {
       stopTokenIds: ignoresStopTokens(request.sampling.extra) ? [] : request.stopTokenIds,
       vocabularySize: this.vocabularySize,
       maxTokens: maxTokensOf(request),
+      adapter: this.adapterOf(request.sampling),
       dispatchVersion: this.version,
     };
   }

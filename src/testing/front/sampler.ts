@@ -33,6 +33,8 @@ export type SamplerRequest = {
   readonly requestId: string;
   /** The same key for calls whose prompts share a beginning; `null` when the client named none. */
   readonly routingKey: string | null;
+  /** Adapter of the call; its folder may change while the call runs. Default `null`: the base. */
+  readonly adapter?: { readonly name: string; readonly path: string } | null;
 };
 
 export type SamplerOptions = {

@@ -117,7 +117,7 @@ async function generate(
   onFrame: ((facts: ReplyFacts) => void) | null,
 ): Promise<Answer> {
   const { clock, limits, version, routedExperts } = context;
-  const { promptIds, sampler: params, requestId, routingKey } = call;
+  const { promptIds, sampler: params, requestId, routingKey, adapter } = call;
   const tracker = new OutputTracker(call, limits);
   let isFirst = true;
   const start = clock.now();
@@ -137,8 +137,9 @@ async function generate(
     onFrame?.(facts(0));
     isFirst = onFrame === null;
   };
-  const request = { promptIds, params, requestId, routingKey };
-  const { hasRun, cachedTokens, fault } = await runSequence(request, context, { live, tracker, onTokens });
+  const request = { promptIds, params, requestId, routingKey, ...(adapter === null ? {} : { adapter }) };
+  const run = () => runSequence(request, context, { live, tracker, onTokens });
+  const { hasRun, cachedTokens, fault } = await (adapter === null ? run() : adapter.hold(run));
   const item = (frame: Frame): object =>
     hasRun ? replyItem(facts(cachedTokens), frame) : waitingAbortItem(facts(cachedTokens));
   return (frame, mark = (unmarked) => unmarked) => withFault(mark(item(frame)), fault);

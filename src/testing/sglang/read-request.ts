@@ -8,6 +8,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 
 import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { AdapterTable, FrontAdapter } from "../front/adapters.ts";
 import { type Fields, isFields, readWith, withoutNulls } from "../front/read-fields.ts";
 import type { SamplerParams } from "../front/sampler.ts";
 import { type SglangProtocol, Refusal } from "./protocol.ts";
@@ -23,6 +24,8 @@ export type SequenceCall = {
   readonly returnPromptIds: boolean;
   /** Index of the first token whose experts are requested; `null` if none are. */
   readonly expertsFrom: number | null;
+  /** `null` for the base. */
+  readonly adapter: FrontAdapter | null;
 };
 
 /** Parameters that the front itself applies to the output. */
@@ -49,6 +52,8 @@ export type ModelLimits = {
   readonly endTokenIds: readonly number[];
   readonly tokenizer: Tokenizer | null;
   readonly protocol: SglangProtocol;
+  /** `null` for a server without LoRA. Default `null`. */
+  readonly adapters?: AdapterTable | null;
 };
 
 /** Throws a `Refusal`: for wrong types first, then for values. */
@@ -63,6 +68,7 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
   }
   const returnLogprobs = perPrompt(fields, "return_logprob", count, (value) => boolean(value, "return_logprob"));
   refuseUnsupported(fields, prompts, limits);
+  const adapters = perPrompt(fields, "lora_path", count, (value) => readAdapter(value ?? null, limits));
   const requestIds = readRequestIds(fields["rid"], { count, n, isBatch });
   const returnTextInLogprobs = boolean(fields["return_text_in_logprobs"], "return_text_in_logprobs");
   const returnPromptIds = boolean(fields["return_prompt_token_ids"], "return_prompt_token_ids");
@@ -83,9 +89,22 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
       returnTextInLogprobs,
       returnPromptIds,
       expertsFrom,
+      adapter: adapters[prompt]!,
     }));
   });
   return { sequences, isList: isBatch || n > 1, streamInterval: samplings[0]?.streamInterval ?? 1 };
+}
+
+/** A name that was unloaded is loaded again, as the server does. */
+function readAdapter(name: unknown, { adapters = null }: ModelLimits): FrontAdapter | null {
+  if (name === null || adapters === null || adapters.ignoresNames) return null;
+  if (typeof name !== "string") throw Refusal.ofShape("lora_path", "Input should be a valid string");
+  const adapter = adapters.reload(name);
+  if (adapter !== null) return adapter;
+  const names = adapters.loaded.map((one) => `'${one.name}'`).join(", ");
+  throw Refusal.ofValue(
+    `Got LoRA adapter that has never been loaded: ${name}\nAll loaded adapters: dict_keys([${names}]).`,
+  );
 }
 
 const integerWrittenAsFloat =
@@ -203,7 +222,8 @@ function readRequestIds(
  * Refuses requests that the server can serve and this front cannot, and those that the server
  * serves only if it was started for them.
  */
-function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { protocol }: ModelLimits): void {
+function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], limits: ModelLimits): void {
+  const { protocol, adapters = null } = limits;
   const start = fields["logprob_start_len"];
   const shortest = Math.min(...prompts.map(({ length }) => length));
   if (typeof start === "number" && start > shortest) {
@@ -236,6 +256,7 @@ function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { pr
   ];
   for (const [name, nothing, message = samplesOnly(name)] of rows) {
     if (name === "priority" && protocol.acceptsPriority) continue;
+    if (name === "lora_path" && adapters !== null) continue;
     // One value for all prompts, or a list with one for each.
     const values = [fields[name] ?? null].flat();
     if (!values.every((value) => value === null || value === nothing)) throw Refusal.ofValue(message);

@@ -3,6 +3,7 @@
 // conversion between text and ids.
 
 import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { AdapterTable } from "../front/adapters.ts";
 import type { FrontApp } from "../front/front-server.ts";
 import type { Fields } from "../front/read-fields.ts";
 import type { GenerationContext } from "./generate.ts";
@@ -94,6 +95,35 @@ export function addControlRoutes(app: FrontApp, { table, sampler, version, limit
     } finally {
       open();
     }
+  });
+}
+
+export function addAdapterRoutes(app: FrontApp, adapters: AdapterTable): void {
+  const post = (path: string, change: (name: string, fields: Fields) => Promise<string | null>): void => {
+    app.post(path, async (context) => {
+      const fields = bodyFields(await context.req.text());
+      const problem = await change(requiredText(fields, "lora_name"), fields);
+      const loaded = Object.fromEntries(adapters.loaded.map(({ name, path: from }) => [name, from]));
+      const reply = { rid: null, http_worker_ipc: null, success: problem === null, error_message: problem ?? "" };
+      return context.json({ ...reply, loaded_adapters: loaded }, problem === null ? 200 : 400);
+    });
+  };
+
+  post("/load_lora_adapter", async (name, fields) => {
+    const path = requiredText(fields, "lora_path");
+    if (adapters.find(name) !== null) return `Failed to load LoRA adapter ${name} because it is already loaded`;
+    if (!adapters.exists(path)) return `Can't find 'adapter_config.json' at '${path}'`;
+    adapters.load(name, path);
+    return null;
+  });
+
+  post("/unload_lora_adapter", async (name) => {
+    const names = adapters.loaded.map((one) => `'${one.name}'`).join(", ");
+    if (adapters.find(name) === null) {
+      return `LoRA with name ${name} does not exist. Loaded LoRAs: odict_keys([${names}])`;
+    }
+    await adapters.unload(name)?.unused();
+    return null;
   });
 }
 

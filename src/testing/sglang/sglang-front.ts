@@ -7,8 +7,9 @@ import { Hono } from "hono";
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { isFromThisMachine } from "../../lib/address.ts";
+import { AdapterTable, type FrontAdapters } from "../front/adapters.ts";
 import { type Front, type FrontApp, type FrontEnvironment, frontOf } from "../front/front-server.ts";
-import { addControlRoutes, type FrontState, addInfoRoutes, addTokenizerRoutes } from "./routes.ts";
+import { addAdapterRoutes, addControlRoutes, type FrontState, addInfoRoutes, addTokenizerRoutes } from "./routes.ts";
 import { serveGenerate } from "./generate.ts";
 import { sglangProtocols, type SglangVersion, Refusal } from "./protocol.ts";
 import { RequestTable } from "../front/run-sequence.ts";
@@ -62,6 +63,8 @@ export type SglangFrontOptions = {
    * without them.
    */
   readonly routedExperts?: (sequence: ArrayLike<number>, place: number) => readonly number[];
+  /** Adapters of a server started with --enable-lora. Default `null`: without it. */
+  readonly adapters?: FrontAdapters | null;
   /** Clock that measures latencies. Default: the real one. */
   readonly clock?: Clock;
 };
@@ -81,6 +84,7 @@ export type SglangFront = Front & {
 export function createSglangFront(options: SglangFrontOptions): SglangFront {
   const { sampler, tokenizer = null, clock = systemClock, contextLength = 32_768, endTokenIds = [] } = options;
   const protocol = sglangProtocols[options.version ?? "0.5.23"];
+  const adapters = (options.adapters ?? null) === null ? null : new AdapterTable(options.adapters!);
   const vocabularySize = options.vocabularySize ?? tokenizer?.vocabularySize ?? null;
   const state: FrontState = {
     sampler,
@@ -88,7 +92,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     clock,
     version: { current: options.weightVersion ?? "default" },
     modelPath: options.modelPath ?? "model",
-    limits: { contextLength, vocabularySize, endTokenIds, tokenizer, protocol },
+    limits: { contextLength, vocabularySize, endTokenIds, tokenizer, protocol, adapters },
     routedExperts: options.routedExperts ?? null,
     streamOutput: options.streamOutput ?? "cumulative",
     refusalOf: (refusal) => {
@@ -110,6 +114,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
   addKeyCheck(app, { apiKey: options.apiKey ?? null, adminApiKey: options.adminApiKey ?? null });
   app.on(["POST", "PUT"], "/generate", (context) => serveGenerate(context, state));
   addControlRoutes(app, state);
+  if (adapters !== null) addAdapterRoutes(app, adapters);
   addInfoRoutes(app, state);
   addTokenizerRoutes(app, state);
   app.notFound(() => {

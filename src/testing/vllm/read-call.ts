@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 
 import { z } from "zod";
 
+import type { AdapterTable, FrontAdapter } from "../front/adapters.ts";
 import { isFields, readWith, withoutNulls } from "../front/read-fields.ts";
 import type { SamplerParams } from "../front/sampler.ts";
 import { type VllmProtocol, VllmRefusal, type Parameter } from "./protocol.ts";
@@ -29,6 +30,10 @@ export type VllmCall = {
   readonly tokensAsIds: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Name of the model or adapter that the answer states. */
+  readonly model: string;
+  /** `null` for the base. */
+  readonly adapter: FrontAdapter | null;
 };
 
 export type VllmLimits = {
@@ -39,6 +44,8 @@ export type VllmLimits = {
   /** True if there is a tokenizer: without one, no stop string is found. */
   readonly hasText: boolean;
   readonly protocol: VllmProtocol;
+  /** `null` for a server without LoRA. Default `null`. */
+  readonly adapters?: AdapterTable | null;
 };
 
 const nouns: Readonly<Record<string, string>> = { array: "list", object: "dictionary", record: "dictionary" };
@@ -131,10 +138,14 @@ export function readCall(
   const isGenerate = "token_ids" in fields;
   const sampling = isGenerate ? readFields(strictSampling, fields.sampling_params ?? {}, "sampling_params") : fields;
   const stream = readFields(streamOptions, fields.stream_options ?? {}, "stream_options");
-  if (fields.model !== undefined && fields.model !== limits.model) {
+  const { adapters = null } = limits;
+  const named = fields.model ?? limits.model;
+  const ignoresNames = adapters?.ignoresNames === true;
+  const adapter = ignoresNames ? null : (adapters?.find(named) ?? null);
+  if (named !== limits.model && adapter === null && !ignoresNames) {
     const aliases = limits.protocol.namesParameter ? ` Valid aliases: ${limits.model}` : "";
     const parameter = { name: "model", value: null };
-    throw new VllmRefusal(404, `The model \`${fields.model}\` does not exist.${aliases}`, parameter);
+    throw new VllmRefusal(404, `The model \`${named}\` does not exist.${aliases}`, parameter);
   }
   const promptIds = isGenerate ? readPrompt(fields.token_ids, "token_ids") : readPrompt(fields.prompt, "prompt");
   const known = limits.vocabularySize ?? Infinity;
@@ -172,6 +183,8 @@ export function readCall(
     tokensAsIds: isGenerate || fields.return_tokens_as_token_ids,
     stream: fields.stream,
     includeUsage: stream.include_usage,
+    model: adapters === null ? limits.model : named,
+    adapter,
   };
 }
 

@@ -76,7 +76,7 @@ function factsOf(call: VllmCall, context: ServeContext, cachedTokens: number): A
   const { limits, tokenizer, reportsCachedTokens: tellsCachedTokens, version } = context;
   return {
     call,
-    model: limits.model,
+    model: call.model,
     protocol: limits.protocol,
     tokenizer,
     created: 0,
@@ -164,11 +164,12 @@ async function runCompletions(
     onTokens,
   }: { readonly live: LiveRequest; readonly onTokens: (tracker: ChoiceTracker, index: number) => void },
 ) {
-  const { promptIds, sampler: params, requestId, routingKey } = call;
+  const { promptIds, sampler: params, requestId, routingKey, adapter } = call;
+  const request = { promptIds, params, requestId, routingKey, ...(adapter === null ? {} : { adapter }) };
   const trackers = Array.from({ length: call.n }, () => new ChoiceTracker(call, context.tokenizer));
   const outcomes = await Promise.all(
     trackers.map((tracker, index) =>
-      runSequence({ promptIds, params, requestId, routingKey }, context, {
+      runSequence(request, context, {
         live,
         tracker,
         onTokens: () => onTokens(tracker, index),

@@ -7,6 +7,7 @@ import { Hono, type HonoRequest } from "hono";
 import { z } from "zod";
 
 import type { Tokenizer } from "../../core/tokenizer.ts";
+import { AdapterTable, type FrontAdapters } from "../front/adapters.ts";
 import { type Front, type FrontApp, type FrontEnvironment, frontOf } from "../front/front-server.ts";
 import { isFields } from "../front/read-fields.ts";
 import { RequestTable } from "../front/run-sequence.ts";
@@ -43,6 +44,11 @@ export type VllmFrontOptions = {
   readonly reportsCachedTokens?: boolean;
   /** Key that every path except health requires as a bearer token. Default `null`: none is required. */
   readonly apiKey?: string | null;
+  /**
+   * Adapters of a server started with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1. Default
+   * `null`: without LoRA.
+   */
+  readonly adapters?: FrontAdapters | null;
 };
 
 export type VllmFront = Front;
@@ -58,13 +64,14 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   const { sampler, model = "model", contextLength = 32_768, apiKey = null, tokenizer = null } = options;
   const protocol = vllmProtocols[options.version ?? "0.32.0"];
   const { vocabularySize = null, endTokenIds = [], reportsCachedTokens: tellsCachedTokens = true } = options;
+  const adapters = (options.adapters ?? null) === null ? null : new AdapterTable(options.adapters!);
   const table = new RequestTable();
   const state: ServeContext = {
     sampler,
     table,
     version: { current: options.weightVersion ?? "default" },
     refusalOf: (refusal) => new VllmRefusal(refusal?.status ?? 500, refusal?.message ?? "Internal server error"),
-    limits: { model, contextLength, vocabularySize, endTokenIds, hasText: tokenizer !== null, protocol },
+    limits: { model, contextLength, vocabularySize, endTokenIds, hasText: tokenizer !== null, protocol, adapters },
     tokenizer,
     reportsCachedTokens: tellsCachedTokens,
   };
@@ -102,6 +109,7 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
       return context.json({ count: tokens.length, max_model_len: contextLength, tokens, token_strs: null });
     });
   }
+  if (adapters !== null) addAdapterRoutes(app, adapters);
   addPauseRoutes(app, state);
   app.get("/health", (context) => context.body(null, 200));
   app.get("/metrics", (context) => context.text(metricsText(table, model)));
@@ -109,7 +117,10 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   app.get("/version", (context) => context.json({ version: protocol.version }));
   app.get("/v1/models", (context) => {
     const served = { id: model, object: "model", created: 0, owned_by: "vllm", root: model, parent: null };
-    return context.json({ object: "list", data: [{ ...served, max_model_len: contextLength }] });
+    const loaded = (adapters?.loaded ?? []).map(({ name, path }) => {
+      return { ...served, id: name, root: path, parent: model, max_model_len: null };
+    });
+    return context.json({ object: "list", data: [{ ...served, max_model_len: contextLength }, ...loaded] });
   });
   app.notFound(() => {
     throw new VllmRefusal(404, "Not Found");
@@ -117,6 +128,32 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   return frontOf(app, table, (error) =>
     (error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error")).toAnswer(protocol),
   );
+}
+
+function addAdapterRoutes(app: FrontApp, adapters: AdapterTable): void {
+  app.post("/v1/load_lora_adapter", async (context) => {
+    const body = await readJson(context.req);
+    const [name, path] = [
+      await readText(Promise.resolve(body), "lora_name"),
+      await readText(Promise.resolve(body), "lora_path"),
+    ];
+    const isInPlace = isFields(body) && body["load_inplace"] === true;
+    const known = adapters.find(name);
+    if (known !== null && !isInPlace) {
+      const message = `The lora adapter '${name}' has already been loaded. If you want to load the adapter in place, set 'load_inplace' to True.`;
+      throw new VllmRefusal(400, message);
+    }
+    if (!adapters.exists(path)) throw new VllmRefusal(404, `Loading lora ${name} failed: No adapter found for ${path}`);
+    if (known === null) adapters.load(name, path);
+    else known.path = path;
+    return context.text(`Success: LoRA adapter '${name}' added successfully.`);
+  });
+
+  app.post("/v1/unload_lora_adapter", async (context) => {
+    const name = await readText(readJson(context.req), "lora_name");
+    if (adapters.unload(name) === null) throw new VllmRefusal(404, `The lora adapter '${name}' cannot be found.`);
+    return context.text(`Success: LoRA adapter '${name}' removed successfully.`);
+  });
 }
 
 /** A string field that the body must have. */
