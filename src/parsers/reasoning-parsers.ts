@@ -1,5 +1,6 @@
-// The reasoning parsers by SGLang's names, its aliases included; `seed_oss` is ours. A reasoning
-// parser splits sampled text into reasoning and the rest before the tool-call parser runs: a call
+// The reasoning parsers by SGLang's names, its aliases included; by vLLM's names those that only vLLM
+// has, and vLLM's other names of formats that both read, which are read as SGLang does; `seed_oss`
+// is read as SGLang reads others. A reasoning parser splits sampled text into reasoning and the rest before the tool-call parser runs: a call
 // inside closed reasoning is a thought, not a call. Most are table rows: they differ in their tags
 // and in who may force reasoning. The others are loaded when they are first requested.
 
@@ -62,6 +63,13 @@ const aliases: ReadonlyMap<string, string> = new Map([
   ["step3p5", "deepseek-r1"],
 ]);
 
+/** Names that only vLLM has, of formats that SGLang reads by another name. */
+const vllmNames = {
+  deepseek_r1: "deepseek-r1", deepseek_v3: "deepseek-v3", deepseek_v4: "deepseek-v4", deepseek_v41: "deepseek-v41",
+  glm47: "glm45", openai_gptoss: "gpt-oss", minimax_m2: "minimax", minimax_m2_append_think: "minimax-append-think", minimax_m3: "minimax-m3",
+  nemotron_v3: "nemotron_3", muse_glimmer: "muse", musespark1x: "muse",
+} as const; // prettier-ignore
+
 /** Marks the whole text as thought in the text itself, and splits nothing. */
 const minimaxAppendThink: ReasoningParser = {
   name: "minimax-append-think",
@@ -86,12 +94,22 @@ const table = new ParserTable<ReasoningParser>({
     beam: async () => (await import("./formats/beam.ts")).beamReasoning,
     cohere_command3: async () => (await import("./formats/cohere-command3.ts")).cohereCommand3Reasoning,
     cohere_command4: async () => (await import("./formats/cohere-command4.ts")).cohereCommand4Reasoning,
+    ernie45: async () => (await import("./formats/vllm-reasoning.ts")).ernie45Reasoning,
     "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOssReasoning,
+    granite: async () => (await import("./formats/vllm-reasoning.ts")).graniteReasoning,
+    holo2: async () => (await import("./formats/vllm-reasoning.ts")).holo2Reasoning,
+    hunyuan_a13b: async () => (await import("./formats/vllm-reasoning.ts")).hunyuanA13bReasoning,
+    hy_v3: async () => (await import("./formats/vllm-reasoning.ts")).hyV3Reasoning,
+    hy_v4: async () => (await import("./formats/vllm-reasoning.ts")).hyV4Reasoning,
     inkling: async () => (await import("./formats/inkling.ts")).inklingReasoning,
     kimi_k3: async () => (await import("./formats/kimi-k3.ts")).kimiK3Reasoning,
+    minicpmv: async () => (await import("./formats/vllm-reasoning.ts")).minicpmvReasoning,
     muse: async () => (await import("./formats/muse.ts")).museReasoning,
+    olmo3: async () => (await import("./formats/vllm-reasoning.ts")).olmo3Reasoning,
+    plamo3: async () => (await import("./formats/vllm-reasoning.ts")).plamo3Reasoning,
+    step5: async () => (await import("./formats/vllm-reasoning.ts")).step5Reasoning,
   },
-  aliases: {},
+  aliases: vllmNames,
   rows: [...formats, ...aliasFormats()].map(createTagReasoningParser).concat(minimaxAppendThink),
 });
 
