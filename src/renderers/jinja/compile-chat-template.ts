@@ -44,7 +44,7 @@ export function compileChatTemplate(
   const limitOf = (input: TemplateInput): number => timeoutMs + timePerItemMs * itemsIn(input);
   const render = (input: TemplateInput): readonly TemplateSegment[] => {
     const limitMs = limitOf(input);
-    return guarded(limitMs, () => executeBounded(() => finish(program(input).steps), limitMs));
+    return guarded(limitMs, () => executeBounded(() => program(input).atOnce(), limitMs));
   };
   const inSteps = (input: TemplateInput): Steps<readonly TemplateSegment[]> =>
     renderInSteps(program, input, limitOf(input));
@@ -81,13 +81,13 @@ function executeBounded<T>(execute: () => T, timeoutMs: number): T {
  */
 function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: number): Steps<readonly TemplateSegment[]> {
   try {
-    return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => finish(program(input).steps)));
+    return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => program(input).atOnce()));
   } catch (error) {
     if (!(error instanceof AllowanceSpent)) throw error;
   }
   yield;
   const { steps, run } = program(input);
-  const bounded = withinTime(steps, timeoutMs);
+  const bounded = withinTime(steps(), timeoutMs);
   for (;;) {
     const step = guarded(timeoutMs, () => bounded.next());
     if (step.done === true) return step.value;
@@ -116,8 +116,12 @@ function renderError(kind: string, reason: string): ChatTemplateError {
   return new ChatTemplateError(kind, `Cannot render the conversation with this chat template: ${reason}.`);
 }
 
-/** One rendering of a template, not yet started. */
-type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
+/** One rendering of a template, to be started once, in one of two ways. */
+type Program = (input: TemplateInput) => {
+  readonly run: Run;
+  readonly atOnce: () => readonly TemplateSegment[];
+  readonly steps: () => Steps<readonly TemplateSegment[]>;
+};
 
 /** Variables that every template is given, so they are not variables of the caller. */
 const conversationVariables: ReadonlySet<string> = new Set(["messages", "tools", "add_generation_prompt"]);
@@ -144,7 +148,13 @@ function compileProgram(template: string): { readonly program: Program; readonly
       else yield* execute.steps(frame);
       return yield* run.toSegments();
     }
-    return { run, steps: steps() };
+    const atOnce = (): readonly TemplateSegment[] => {
+      finish(setVariables(variables, input));
+      enter(frame);
+      execute(frame);
+      return finish(run.toSegments());
+    };
+    return { run, atOnce, steps };
   };
   return { program, variables: read };
 }
