@@ -1,5 +1,5 @@
 // Parsers and templates of this build against those of another built checkout, in one process and
-// in turn: CPU of the golden texts of each parser, alone and after 4 kB of other text, and of
+// in turn: CPU of the golden texts of each parser, by themselves and after 4 kB of other text, and of
 // a whole prompt. The minimum of each counts, because other load on the machine only adds time.
 // Formats and templates that only one of them knows are left out. Compare the ratios: below 1, this
 // build needs less CPU.
@@ -53,7 +53,7 @@ const vectorsOf = (file) =>
     .split("\n")
     .map((line) => JSON.parse(line));
 
-/** Reads all vectors of a parser once, a text alone and after other text. */
+/** Reads all vectors of a parser once, each text by itself and after other text. */
 function parsing(side, name) {
   const parser = side.toolCallParser(name);
   const cases = vectorsOf(`${name}.jsonl`).flatMap(({ text, tools }) => {

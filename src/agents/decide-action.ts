@@ -175,9 +175,8 @@ function dispositionOf(problem: ActionProblem, options: DecideOptions, hasCall: 
 /** A call without arguments has none, as servers and their clients read it, unless it was cut short. */
 function readArguments(call: ToolCall, problems: readonly ParseProblem[]): JsonObject | ActionProblem {
   const toolName = call.name;
-  const isCut = ({ code, toolName: cut }: ParseProblem): boolean =>
-    code === "unterminated-call" && (cut === null || cut === toolName);
-  if (call.argumentsText.trim() === "" && !problems.some(isCut)) return new Map();
+  const isCut = problems.some((one) => one.code === "unterminated-call" && (one.toolName ?? toolName) === toolName);
+  if (!isCut && call.argumentsText.trim() === "") return new Map();
   let value: JsonValue;
   try {
     value = parseJson(call.argumentsText);

@@ -51,17 +51,9 @@ const formats: readonly TagReasoningFormat[] = [
 
 /** Other names of the same parsers, including those of earlier versions of SGLang. */
 const aliases: ReadonlyMap<string, string> = new Map([
-  ["deepseek-v41", "deepseek-v4"],
-  ["dots", "qwen3"],
-  ["gigachat35", "deepseek-r1"],
-  ["interns1", "qwen3"],
-  ["mimo", "qwen3"],
-  ["nano_v3", "nemotron_3"],
-  ["nanbeige", "qwen3"],
-  ["poolside_v1", "qwen3"],
-  ["step3", "deepseek-r1"],
-  ["step3p5", "deepseek-r1"],
-]);
+  ["deepseek-v41", "deepseek-v4"], ["gigachat35", "deepseek-r1"], ["step3", "deepseek-r1"], ["step3p5", "deepseek-r1"], ["nano_v3", "nemotron_3"],
+  ["dots", "qwen3"], ["interns1", "qwen3"], ["mimo", "qwen3"], ["nanbeige", "qwen3"], ["poolside_v1", "qwen3"],
+]); // prettier-ignore
 
 /** Names that only vLLM has, of formats that SGLang reads by another name. */
 const vllmNames = {
@@ -69,6 +61,10 @@ const vllmNames = {
   glm47: "glm45", openai_gptoss: "gpt-oss", minimax_m2: "minimax", minimax_m2_append_think: "minimax-append-think", minimax_m3: "minimax-m3",
   nemotron_v3: "nemotron_3", muse_glimmer: "muse", musespark1x: "muse",
 } as const; // prettier-ignore
+
+const vllmOnly = ["ernie45", "granite", "holo2", "hunyuan_a13b", "hy_v3", "hy_v4", "minicpmv", "olmo3", "plamo3", "step5"]; // prettier-ignore
+const vllmParser = async (name: string): Promise<ReasoningParser> =>
+  (await import("./formats/vllm-reasoning.ts")).vllmReasoning.get(name)!;
 
 /** Marks the whole text as thought in the text itself, and splits nothing. */
 const minimaxAppendThink: ReasoningParser = {
@@ -79,13 +75,10 @@ const minimaxAppendThink: ReasoningParser = {
   startSplitting: () => restStep(think.start),
 };
 
-function aliasFormats(): readonly TagReasoningFormat[] {
-  return formats.flatMap((format) =>
-    Array.from(aliases, ([alias, name]) => (name === format.name ? { ...format, name: alias } : null)).filter(
-      (found) => found !== null,
-    ),
+const aliasFormats = (): readonly TagReasoningFormat[] =>
+  formats.flatMap((format) =>
+    [...aliases].filter(([, name]) => name === format.name).map(([alias]) => ({ ...format, name: alias })),
   );
-}
 
 const table = new ParserTable<ReasoningParser>({
   task: "split reasoning",
@@ -94,20 +87,11 @@ const table = new ParserTable<ReasoningParser>({
     beam: async () => (await import("./formats/beam.ts")).beamReasoning,
     cohere_command3: async () => (await import("./formats/cohere-command3.ts")).cohereCommand3Reasoning,
     cohere_command4: async () => (await import("./formats/cohere-command4.ts")).cohereCommand4Reasoning,
-    ernie45: async () => (await import("./formats/vllm-reasoning.ts")).ernie45Reasoning,
     "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOssReasoning,
-    granite: async () => (await import("./formats/vllm-reasoning.ts")).graniteReasoning,
-    holo2: async () => (await import("./formats/vllm-reasoning.ts")).holo2Reasoning,
-    hunyuan_a13b: async () => (await import("./formats/vllm-reasoning.ts")).hunyuanA13bReasoning,
-    hy_v3: async () => (await import("./formats/vllm-reasoning.ts")).hyV3Reasoning,
-    hy_v4: async () => (await import("./formats/vllm-reasoning.ts")).hyV4Reasoning,
     inkling: async () => (await import("./formats/inkling.ts")).inklingReasoning,
     kimi_k3: async () => (await import("./formats/kimi-k3.ts")).kimiK3Reasoning,
-    minicpmv: async () => (await import("./formats/vllm-reasoning.ts")).minicpmvReasoning,
     muse: async () => (await import("./formats/muse.ts")).museReasoning,
-    olmo3: async () => (await import("./formats/vllm-reasoning.ts")).olmo3Reasoning,
-    plamo3: async () => (await import("./formats/vllm-reasoning.ts")).plamo3Reasoning,
-    step5: async () => (await import("./formats/vllm-reasoning.ts")).step5Reasoning,
+    ...Object.fromEntries(vllmOnly.map((name) => [name, async () => vllmParser(name)])),
   },
   aliases: vllmNames,
   rows: [...formats, ...aliasFormats()].map(createTagReasoningParser).concat(minimaxAppendThink),

@@ -68,14 +68,11 @@ const thoughtParser = (name: string): ReasoningParser => ({
   startSplitting: () => thoughtStep(true),
 });
 
-export const holo2Reasoning = thoughtParser("holo2");
-export const step5Reasoning = thoughtParser("step5");
-
 const response = "<response>";
 const responseEnd = "</response>";
 
 /** ERNIE 4.5: only what is between the response tags remains of the rest, if there are both. */
-export const ernie45Reasoning: ReasoningParser = {
+const ernie45Reasoning: ReasoningParser = {
   ...thoughtParser("ernie45"),
   split: (text) => {
     const { reasoning, normalText } = splitThought(text, think, thinkEnd);
@@ -96,7 +93,7 @@ function splitSuffixed(text: string): ReasoningSplit {
 }
 
 /** The server splits only if the request states an effort; its template then opens the reasoning. */
-export const hyV3Reasoning: ReasoningParser = {
+const hyV3Reasoning: ReasoningParser = {
   name: "hy_v3",
   markers: [think, thinkEnd],
   hasTags: true,
@@ -105,7 +102,7 @@ export const hyV3Reasoning: ReasoningParser = {
   startSplitting: ({ forceReasoning = false } = {}) => (forceReasoning ? silentStep : restStep("")),
 };
 
-export const hyV4Reasoning: ReasoningParser = {
+const hyV4Reasoning: ReasoningParser = {
   name: "hy_v4",
   markers: [think, thinkEnd],
   hasTags: true,
@@ -120,7 +117,7 @@ const answerEnd = "\n</answer>";
 const spelledAnswerEnd = String.raw`\n</answer>`;
 
 /** Hunyuan A13B: thought and answer, each between lines of their own; other text is the answer. */
-export const hunyuanA13bReasoning: ReasoningParser = {
+const hunyuanA13bReasoning: ReasoningParser = {
   name: "hunyuan_a13b",
   markers: [think, thinkEnd],
   hasTags: true,
@@ -147,7 +144,7 @@ const graniteThought = /Here(?:'s| is) my thought process:/;
 const graniteAnswer = /Here(?:'s| is) my response:/;
 
 /** Granite 3.2: sentences in place of tags; without both of them nothing is reasoning. */
-export const graniteReasoning: ReasoningParser = {
+const graniteReasoning: ReasoningParser = {
   name: "granite",
   markers: ["Here is my thought process:", "Here is my response:"],
   hasTags: false,
@@ -163,7 +160,7 @@ export const graniteReasoning: ReasoningParser = {
 };
 
 /** OLMo 3: the opening tag may be missing, but without a closing one nothing is reasoning. */
-export const olmo3Reasoning: ReasoningParser = {
+const olmo3Reasoning: ReasoningParser = {
   name: "olmo3",
   markers: [think, thinkEnd],
   hasTags: true,
@@ -239,7 +236,7 @@ const toolCall = "<tool_call>";
 const reserved = [12, 13, 14, 15].flatMap((index) => [`<reserved_${index}>`, `<|reserved_${index}|>`]);
 
 /** MiniCPM-V: a call ends the reasoning; tokens that carry no text are dropped. */
-export const minicpmvReasoning = machineParser("minicpmv", [think, thinkEnd], {
+const minicpmvReasoning = machineParser("minicpmv", [think, thinkEnd], {
   markers: [think, thinkEnd, toolCall, "<|im_end|>", ...reserved],
   start: () => (place, marker) => {
     if (marker === toolCall) return { to: "content", isShown: true };
@@ -250,7 +247,7 @@ export const minicpmvReasoning = machineParser("minicpmv", [think, thinkEnd], {
 });
 
 /** PLaMo 3: the end of the turn is shown only where it ends calls. */
-export const plamo3Reasoning = machineParser("plamo3", [plamoTags.thought, plamoTags.thoughtEnd], {
+const plamo3Reasoning = machineParser("plamo3", [plamoTags.thought, plamoTags.thoughtEnd], {
   markers: plamoMarkers,
   start: () => {
     let isInCalls = false;
@@ -266,3 +263,11 @@ export const plamo3Reasoning = machineParser("plamo3", [plamoTags.thought, plamo
   },
   finish: withoutOpenMarker,
 });
+
+/** The parsers by their names. */
+export const vllmReasoning: ReadonlyMap<string, ReasoningParser> = new Map(
+  [
+    ...[ernie45Reasoning, graniteReasoning, hunyuanA13bReasoning, hyV3Reasoning, hyV4Reasoning, minicpmvReasoning],
+    ...[olmo3Reasoning, plamo3Reasoning, thoughtParser("holo2"), thoughtParser("step5")],
+  ].map((parser) => [parser.name, parser]),
+);

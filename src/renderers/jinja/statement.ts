@@ -17,7 +17,7 @@ import {
   typeError,
   Undefined,
 } from "../../python-semantics/index.ts";
-import type { Steps } from "../../lib/steps.ts";
+import { finish, type Steps } from "../../lib/steps.ts";
 import { constant, type Expression, type FilterUse, namesIn, type Reading } from "./expression.ts";
 import { syntaxError } from "./lexer.ts";
 import { callValue } from "./lookup.ts";
@@ -241,16 +241,11 @@ export function forStatement(parts: ForParts): Statement {
       const filter = compileLoopFilter(parts, scope);
       if (isRecursive) return compileRecursive(parts, scope, items, filter);
       const runLoop = compileLoop(parts, scope);
-      const start = (frame: Frame): LoopState => new LoopState(filter(frame, items(frame)));
-      return Object.assign(
-        plainly((frame) => runLoop.atOnce(frame, start(frame))),
-        {
-          *steps(frame: Frame): Steps<Signal> {
-            yield* runLoop.inSteps(frame, start(frame));
-            return "next";
-          },
-        },
-      );
+      function* steps(frame: Frame, inSteps = true): Steps<Signal> {
+        yield* runLoop(frame, new LoopState(filter(frame, items(frame))), inSteps);
+        return "next";
+      }
+      return Object.assign((frame: Frame) => finish(steps(frame, false)), { steps });
     },
   });
 }
@@ -264,62 +259,41 @@ function compileRecursive(parts: ForParts, scope: Scope, items: Evaluate, filter
   const renderLevel = (frame: Frame, value: PythonValue, depth0: number): TracedText => {
     const loop = new LoopState(filter(frame, value), depth0, (inner) => renderLevel(frame, inner, depth0 + 1));
     const { run } = frame;
-    return run.descend(() => run.capture(() => runLoop.atOnce(new Frame(layout.size, frame, run), loop)));
+    return run.descend(() => run.capture(() => finish(runLoop(new Frame(layout.size, frame, run), loop, false))));
   };
   return plainly((frame) => frame.run.write(renderLevel(frame, items(frame), 0)));
 }
 
-type Loop = {
-  readonly atOnce: (frame: Frame, loop: LoopState) => void;
-  /** One step for each iteration; loops within it have steps of their own. */
-  readonly inSteps: (frame: Frame, loop: LoopState) => Steps<void>;
-};
-
-/** Both loops do the same; a generator for each level would cost a third of a rendering at once. */
-function compileLoop({ target, body, otherwise }: ForParts, scope: Scope): Loop {
+/** One step for each iteration, or one for all; loops within it have steps of their own. */
+function compileLoop(
+  { target, body, otherwise }: ForParts,
+  scope: Scope,
+): (frame: Frame, loop: LoopState, inSteps: boolean) => Steps<void> {
   const inner = compileInner(scope, { targets: [nameTarget("loop"), target], body, isInLoop: true });
   const { enter, execute } = inner;
   const [assignLoop, assign] = inner.assigns;
   const afterwards = compileInner(scope, { body: otherwise });
-  const begin = (frame: Frame, loop: LoopState, item: PythonValue, outerMessage: number | null): void => {
+  return function* (frame, loop, inSteps) {
     const { run } = frame;
-    run.iteration();
-    assign!(frame, item);
-    assignLoop!(frame, loop);
-    enter(frame);
-    run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
-  };
-  // Jinja counts only iterations that run to their end; if there is none, the else branch follows.
-  const end = (frame: Frame, outerMessage: number | null, isAnyFinished: boolean): void => {
-    frame.run.message = outerMessage;
+    const outerMessage = run.message;
+    let isAnyFinished = false;
+    for (let item = loop.next(); item !== undefined; item = loop.next()) {
+      run.iteration();
+      assign!(frame, item);
+      assignLoop!(frame, loop);
+      enter(frame);
+      run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
+      const signal = inSteps && execute.steps !== undefined ? yield* execute.steps(frame) : execute(frame);
+      if (signal === "break") break;
+      // Jinja counts only iterations that run to their end; if there is none, the else branch
+      // follows.
+      if (signal === "next") isAnyFinished = true;
+      if (inSteps) yield;
+    }
+    run.message = outerMessage;
     if (isAnyFinished) return;
     afterwards.enter(frame);
     afterwards.execute(frame);
-  };
-  return {
-    atOnce: (frame, loop) => {
-      const outerMessage = frame.run.message;
-      let isAnyFinished = false;
-      for (let item = loop.next(); item !== undefined; item = loop.next()) {
-        begin(frame, loop, item, outerMessage);
-        const signal = execute(frame);
-        if (signal === "break") break;
-        if (signal === "next") isAnyFinished = true;
-      }
-      end(frame, outerMessage, isAnyFinished);
-    },
-    *inSteps(frame, loop) {
-      const outerMessage = frame.run.message;
-      let isAnyFinished = false;
-      for (let item = loop.next(); item !== undefined; item = loop.next()) {
-        begin(frame, loop, item, outerMessage);
-        const signal = execute.steps === undefined ? execute(frame) : yield* execute.steps(frame);
-        if (signal === "break") break;
-        if (signal === "next") isAnyFinished = true;
-        yield;
-      }
-      end(frame, outerMessage, isAnyFinished);
-    },
   };
 }
 
