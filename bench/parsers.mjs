@@ -56,7 +56,29 @@ const dsml = (section) => ({
   call: `<｜DSML｜${section}><｜DSML｜invoke name="f">{"city": "R"}</｜DSML｜invoke></｜DSML｜${section}>`,
 });
 const jsonTags = { open: "<tool_call>\n", parts: ["</tool_call>\n"], call: `<tool_call>\n${json}\n</tool_call>` };
+const plamo = (name) => `<|plamo:${name}:plamo|>`;
+const plamoName = `${plamo("begin_tool_requests")}${plamo("begin_tool_request")}${plamo("begin_tool_name")}f${plamo("end_tool_name")}`;
+const plamoBody = `${plamo("begin_tool_arguments")}<|plamo:constrain|>json<|plamo:msg|>`;
+const hy = (separator) => ({
+  open: `<tool_calls><tool_call>f${separator}<arg_key>city`,
+  parts: [...glm.parts, "<tool_call>f", "<tool_sep>", "</tool_call>", "<tool_calls:a>"],
+  call: `<tool_calls><tool_call>f${separator}<arg_key>city</arg_key><arg_value>R</arg_value></tool_call></tool_calls>`,
+});
 const syntaxes = {
+  cohere_command3: {
+    open: '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"city": "',
+    parts: ['"tool_call_id": "', '"tool_name": "', '"parameters": {"', '"parameters": "', "<co>", "</co: 0:[1]>", "<|END_ACTION|><|START_ACTION|>{"],
+    call: '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"city": "R"}}]<|END_ACTION|>',
+  },
+  granite: { open: '<|tool_call|>[{"name": "f"', parts: ["<tool_call>", "<|tool_call|>[", '{"name": "f"},', '"arguments":', '"arguments": {'], call: `<|tool_call|>[${json}]` },
+  hy_v3: hy("<tool_sep>"),
+  hy_v4: hy(""),
+  olmo3: { open: "<function_calls>\nf(city=", parts: ["f(", "f(a=", "f(a=1)\n", "</function_calls>", "a=b,", "<function_calls>"], call: '<function_calls>\nf(city="R")\n</function_calls>' },
+  plamo3: {
+    open: plamoName + plamoBody,
+    parts: [plamoName, plamoBody, "<|plamo:", plamo("end_tool_arguments")],
+    call: `${plamoName}${plamoBody}{"city": "R"}${plamo("end_tool_arguments")}${plamo("end_tool_request")}${plamo("end_tool_requests")}`,
+  },
   ernie45: { open: "<tool_call>\n{", parts: ["<tool_call>{", "}\n", "}</tool_call>"], call: `<tool_call>\n${json}\n</tool_call>` },
   "granite-20b-fc": { open: "<function_call> {", parts: ["<function_call>", "<function_call> 1"], call: `<function_call> ${json}` },
   granite4: jsonTags,
@@ -221,12 +243,18 @@ const common = ["{", "[", "[[],", '{"a":', "(", '"', '"a', "\\", '\\"', " ", "\n
 function shapesOf({ open, parts, call }, markers) {
   const pieces = [...new Set([...markers, ...parts, open, call, ...common])];
   const [first] = markers;
+  // Sections that end and begin again, with a piece of content in each.
+  const sections = markers.flatMap((marker, at) =>
+    [markers[at + 1], markers[at - 1]]
+      .filter((other) => other !== undefined)
+      .flatMap((other) => [`${marker}${other}`, `${marker}1${other}{"a`]),
+  );
   const wrapped = [...markers, ...parts].map((piece) => ({
     shape: `${piece} between ${first} and ${call.slice(-20)}`,
     make: (length) => first + piece.repeat(Math.ceil(length / piece.length)) + call.slice(call.lastIndexOf("<")),
   }));
   const ending = call.slice(call.lastIndexOf("R") + 1);
-  const filledShapes = pieces.flatMap((piece) => {
+  const filledShapes = [...pieces, ...sections].flatMap((piece) => {
     const filled = (length) => piece.repeat(Math.ceil(length / piece.length));
     return [
       { piece, shape: `${piece} again and again`, make: filled },
@@ -287,7 +315,7 @@ function toolCallSubjects(name) {
   const syntax = syntaxes[name];
   const all = [...shapesOf(syntax, parser.markers), ...(extras[name] ?? [])];
   const own = new Set([...parser.markers, ...syntax.parts, syntax.open, syntax.call]);
-  const ownShapes = all.filter(({ piece }) => piece === undefined || own.has(piece));
+  const ownShapes = all.filter(({ piece }) => piece === undefined || own.has(piece) || !common.includes(piece));
   const textMode = (repair) => (text) => () => [parser.hasToolCall(text), parser.parse(text, { tools, repair })];
   const tokenizer = byteTokenizer(parser.markers);
   const reader = createActionReader({
@@ -319,10 +347,22 @@ function toolCallSubjects(name) {
 function reasoningSubject(name) {
   const parser = reasoningParser(name);
   const [open, close] = parser.markers;
-  const syntax = name === "gpt-oss" ? syntaxes["gpt-oss"] : { open, parts: [], call: `${open}R${close}` };
+  const syntax =
+    name === "gpt-oss" ? syntaxes["gpt-oss"] : { open, parts: reasoningParts[name] ?? [], call: `${open}R${close}` };
   const prepare = (text) => () => parser.split(text);
   return { name: `reasoning ${name}`, mode: "text", shapes: shapesOf(syntax, parser.markers), prepare };
 }
+
+/** Further components of reasoning, where the markers are not all. */
+const reasoningParts = {
+  ernie45: ["<response>", "</response>"],
+  hunyuan_a13b: ["<think>\n", "\n</think>\n<answer>\n", "\n</answer>", "\\n</answer>"],
+  granite: ["Here's my thought process:", "Here"],
+  hy_v3: ["<think:a>", "</think:a>", "<think:", "<think:a"],
+  hy_v4: ["<think:a>", "</think:a>", "<think:", "<think:a"],
+  minicpmv: ["<tool_call>", "<|im_end|>", "<reserved_12>"],
+  plamo3: [plamo("begin_tool_requests"), "<|plamo:tag|>", "<|plamo:"],
+};
 
 const wanted = process.argv.slice(2);
 const isWanted = (name) => wanted.length === 0 || wanted.includes(name);

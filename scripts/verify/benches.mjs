@@ -18,6 +18,7 @@ const scratch = mkdtempSync(join(tmpdir(), "benches-"));
  * @type {Readonly<Record<string, readonly string[] | string>>}
  */
 const brief = {
+  against: [root, "1"],
   bar: [
     ...[
       "--seeds",

@@ -1,6 +1,6 @@
 // `npm run verify -- parsers`: SGLang's own detectors and reasoning parsers, from its wheel,
-// against ours: every golden vector, and random texts for each name; vLLM's tool parsers for the
-// names that only vLLM has. Some texts are streamed, cut at every position: our readings must equal
+// against ours: every golden vector, and random texts for each name; vLLM's tool and reasoning parsers for
+// the names that only vLLM has. Some texts are streamed, cut at every position: our readings must equal
 // those of the whole text; the table counts where the server's own do not.
 
 import { spawn } from "node:child_process";
@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 
 import { toolFromDefinition } from "../../dist/core/index.js";
 import {
+  isResponseTemplate,
   reasoningParser,
   reasoningParserNames,
   startParsing,
@@ -47,7 +48,7 @@ export function installParsers({ newest }) {
   return { python: environment.bin("python"), wheel };
 }
 
-/** The tool parsers of vLLM, which run in the same environment. */
+/** The parsers of vLLM, which run in the same environment. */
 export const installVllmParsers = () => unpackModules(join(root, "build", "verify", "parsers-vllm"), vllm);
 
 /**
@@ -154,7 +155,7 @@ function playRandom(there, count, streamed) {
     return { name, requests: withCuts(requests, streamed) };
   });
   const reasoning = reasoningParserNames
-    .filter((name) => there.reasoning[name] !== undefined)
+    .filter((name) => there.reasoning[name] !== undefined && reasoningParser(name).name === name)
     .map((name) => {
       const random = randomOf(seedOf(name));
       const good = [
@@ -214,8 +215,14 @@ const seedOf = (name) =>
  * @param {{ readonly texts: number, readonly cuts: number }} streamed
  */
 function playVllm(elsewhere, count, streamed) {
-  const vectors = readVectors(join(root, "tests", "goldens", "vllm-parsers.jsonl"));
-  const rows = [{ name: "vectors (vLLM)", requests: vectors }, ...playRandom(elsewhere, count, streamed)];
+  const vectors = ["vllm-parsers.jsonl", "vllm-reasoning.jsonl"].flatMap((file) =>
+    readVectors(join(root, "tests", "goldens", file)),
+  );
+  const reasoning = Object.fromEntries(
+    Object.entries(elsewhere.reasoning).filter(([name]) => !readOtherwise.includes(name)),
+  );
+  const played = playRandom({ ...elsewhere, reasoning }, count, streamed);
+  const rows = [{ name: "vectors (vLLM)", requests: vectors }, ...played];
   return rows
     .filter(({ requests }) => requests.length > 0)
     .map(({ name, requests }) => ({
@@ -224,23 +231,27 @@ function playVllm(elsewhere, count, streamed) {
     }));
 }
 
+/** Reasoning parsers of vLLM that are compared together with the calls, or that are ours. */
+const readOtherwise = ["cohere_command3", "seed_oss"];
+
 /** @param {Names} names @param {Names} others @returns {Names} */
 function namesOnlyIn(names, others) {
-  const tools = Object.entries(names.tools).filter(([name]) => others.tools[name] === undefined);
-  return { tools: Object.fromEntries(tools), reasoning: {} };
+  /** @param {"tools" | "reasoning"} kind */
+  const only = (kind) =>
+    Object.fromEntries(Object.entries(names[kind]).filter(([name]) => others[kind][name] === undefined));
+  return { tools: only("tools"), reasoning: only("reasoning") };
 }
 
 /** @param {Names} there @param {Names} elsewhere */
 function missingNames(there, elsewhere) {
-  return [
-    ...Object.keys(elsewhere.tools)
-      .filter((name) => !toolCallParserNames.includes(name))
-      .map((name) => `${name} of vLLM`),
-    ...Object.keys(there.tools).filter((name) => !toolCallParserNames.includes(name)),
-    ...Object.keys(there.reasoning)
-      .filter((name) => !reasoningParserNames.includes(name))
+  /** @param {Names} names */
+  const missing = ({ tools, reasoning }) => [
+    ...Object.keys(tools).filter((name) => !isResponseTemplate(name) && !toolCallParserNames.includes(name)),
+    ...Object.keys(reasoning)
+      .filter((name) => !isResponseTemplate(name) && !reasoningParserNames.includes(name))
       .map((name) => `reasoning ${name}`),
   ];
+  return [...missing(there), ...missing(elsewhere).map((name) => `${name} of vLLM`)];
 }
 
 /**

@@ -96,6 +96,16 @@ describe("decideAction() by default", () => {
     expect(codes(decision)).toEqual([code]);
   });
 
+  test.each(["", " \n"])("carries out a call without arguments (%j), unless it was cut short", (text) => {
+    const call = ["get_order", text] as const;
+    expect(judge({ calls: [call] })).toMatchObject({ type: "observe", problems: [{ code: "schema-violation" }] });
+    expect(judge({ calls: [call, call] }).problems.map(({ code }) => code)).not.toContain("not-json");
+    const cut = judge({ calls: [call], problems: [problem("unterminated-call", "get_order")] });
+    expect(codes(cut)).toContain("not-json");
+    const other = judge({ calls: [call], problems: [problem("unterminated-call", "another")] });
+    expect(codes(other)).not.toContain("not-json");
+  });
+
   test("carries out a good call beside a broken one, and counts the broken one", () => {
     const decision = judge({ calls: [good], problems: [problem("not-json")] });
     expect(decision.type).toBe("call");

@@ -71,7 +71,7 @@ function decideCall(action: ParsedAction, call: ToolCall, options: DecideOptions
   if (count > 1) {
     found.push({ code: "several-calls", toolName: call.name, detail: `${count} tools were called at once.` });
   }
-  const toolArguments = readArguments(call);
+  const toolArguments = readArguments(call, action.problems);
   if (toolArguments instanceof Map) found.push(...findCallProblems(call, toolArguments, options.tools));
   else found.push(toolArguments);
   const beside = action.problems
@@ -93,7 +93,7 @@ function decideCall(action: ParsedAction, call: ToolCall, options: DecideOptions
 function decideCalls(action: ParsedAction, options: DecideOptions): Decision | null {
   const { policy, tools } = options;
   const calls = action.toolCalls.map((call): CallDecision => {
-    const read = readArguments(call);
+    const read = readArguments(call, action.problems);
     const problems = read instanceof Map ? findCallProblems(call, read, tools) : [read];
     const refused = problems.find((problem) => dispositionOf(problem, options, true) !== "forward");
     const feedback = refused === undefined ? null : feedbackOn(refused, tools);
@@ -172,8 +172,11 @@ function dispositionOf(problem: ActionProblem, options: DecideOptions, hasCall: 
   return hasCall || disposition === "utterance" ? disposition : "observe";
 }
 
-function readArguments(call: ToolCall): JsonObject | ActionProblem {
+/** A call without arguments has none, as servers and their clients read it, unless it was cut short. */
+function readArguments(call: ToolCall, problems: readonly ParseProblem[]): JsonObject | ActionProblem {
   const toolName = call.name;
+  const isCut = problems.some((one) => one.code === "unterminated-call" && (one.toolName ?? toolName) === toolName);
+  if (!isCut && call.argumentsText.trim() === "") return new Map();
   let value: JsonValue;
   try {
     value = parseJson(call.argumentsText);

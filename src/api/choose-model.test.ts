@@ -106,6 +106,11 @@ describe("chooseModel()", () => {
       toolCalls: "response_template",
       reasoning: null,
     });
+    const byVllm = { ...named, toolParser: "hf", reasoningParser: "hf" } as const;
+    expect((await chooseModel({ ...byVllm, model }, ".")).renderer.parsers).toMatchObject({
+      toolCalls: "response_template",
+      reasoning: "response_template",
+    });
     await expect(chooseModel({ ...named, model: await folderWith(template) }, ".")).rejects.toThrow(
       "its checkpoint has none",
     );

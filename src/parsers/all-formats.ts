@@ -34,6 +34,7 @@ import * as spark25 from "./formats/spark25.ts";
 import * as step3 from "./formats/step3.ts";
 import * as vllmEngine from "./formats/vllm-engine.ts";
 import * as vllmJson from "./formats/vllm-json.ts";
+import { vllmReasoning } from "./formats/vllm-reasoning.ts";
 import type { ReasoningParser } from "./reasoning-parser.ts";
 import { addReasoningParsers } from "./reasoning-parsers.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
@@ -83,4 +84,5 @@ export function addAllFormats(): void {
   addReasoningParsers(
     exported.filter((value): value is ReasoningParser => isObject(value) && "startSplitting" in value),
   );
+  addReasoningParsers([...vllmReasoning.values()]);
 }

@@ -1,5 +1,6 @@
-// The reasoning parsers by SGLang's names, its aliases included; `seed_oss` is ours. A reasoning
-// parser splits sampled text into reasoning and the rest before the tool-call parser runs: a call
+// The reasoning parsers by SGLang's names, its aliases included; by vLLM's names those that only vLLM
+// has, and vLLM's other names of formats that both read, which are read as SGLang does; `seed_oss`
+// is read as SGLang reads others. A reasoning parser splits sampled text into reasoning and the rest before the tool-call parser runs: a call
 // inside closed reasoning is a thought, not a call. Most are table rows: they differ in their tags
 // and in who may force reasoning. The others are loaded when they are first requested.
 
@@ -50,17 +51,20 @@ const formats: readonly TagReasoningFormat[] = [
 
 /** Other names of the same parsers, including those of earlier versions of SGLang. */
 const aliases: ReadonlyMap<string, string> = new Map([
-  ["deepseek-v41", "deepseek-v4"],
-  ["dots", "qwen3"],
-  ["gigachat35", "deepseek-r1"],
-  ["interns1", "qwen3"],
-  ["mimo", "qwen3"],
-  ["nano_v3", "nemotron_3"],
-  ["nanbeige", "qwen3"],
-  ["poolside_v1", "qwen3"],
-  ["step3", "deepseek-r1"],
-  ["step3p5", "deepseek-r1"],
-]);
+  ["deepseek-v41", "deepseek-v4"], ["gigachat35", "deepseek-r1"], ["step3", "deepseek-r1"], ["step3p5", "deepseek-r1"], ["nano_v3", "nemotron_3"],
+  ["dots", "qwen3"], ["interns1", "qwen3"], ["mimo", "qwen3"], ["nanbeige", "qwen3"], ["poolside_v1", "qwen3"],
+]); // prettier-ignore
+
+/** Names that only vLLM has, of formats that SGLang reads by another name. */
+const vllmNames = {
+  deepseek_r1: "deepseek-r1", deepseek_v3: "deepseek-v3", deepseek_v4: "deepseek-v4", deepseek_v41: "deepseek-v41",
+  glm47: "glm45", openai_gptoss: "gpt-oss", minimax_m2: "minimax", minimax_m2_append_think: "minimax-append-think", minimax_m3: "minimax-m3",
+  nemotron_v3: "nemotron_3", muse_glimmer: "muse", musespark1x: "muse",
+} as const; // prettier-ignore
+
+const vllmOnly = ["ernie45", "granite", "holo2", "hunyuan_a13b", "hy_v3", "hy_v4", "minicpmv", "olmo3", "plamo3", "step5"]; // prettier-ignore
+const vllmParser = async (name: string): Promise<ReasoningParser> =>
+  (await import("./formats/vllm-reasoning.ts")).vllmReasoning.get(name)!;
 
 /** Marks the whole text as thought in the text itself, and splits nothing. */
 const minimaxAppendThink: ReasoningParser = {
@@ -71,13 +75,10 @@ const minimaxAppendThink: ReasoningParser = {
   startSplitting: () => restStep(think.start),
 };
 
-function aliasFormats(): readonly TagReasoningFormat[] {
-  return formats.flatMap((format) =>
-    Array.from(aliases, ([alias, name]) => (name === format.name ? { ...format, name: alias } : null)).filter(
-      (found) => found !== null,
-    ),
+const aliasFormats = (): readonly TagReasoningFormat[] =>
+  formats.flatMap((format) =>
+    [...aliases].filter(([, name]) => name === format.name).map(([alias]) => ({ ...format, name: alias })),
   );
-}
 
 const table = new ParserTable<ReasoningParser>({
   task: "split reasoning",
@@ -90,8 +91,9 @@ const table = new ParserTable<ReasoningParser>({
     inkling: async () => (await import("./formats/inkling.ts")).inklingReasoning,
     kimi_k3: async () => (await import("./formats/kimi-k3.ts")).kimiK3Reasoning,
     muse: async () => (await import("./formats/muse.ts")).museReasoning,
+    ...Object.fromEntries(vllmOnly.map((name) => [name, async () => vllmParser(name)])),
   },
-  aliases: {},
+  aliases: vllmNames,
   rows: [...formats, ...aliasFormats()].map(createTagReasoningParser).concat(minimaxAppendThink),
 });
 

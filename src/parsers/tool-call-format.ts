@@ -60,13 +60,14 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
     ...(format.signs ?? []),
     ...Object.keys(nesting).filter(isTag),
   ];
+  const strict = { ...format, signs };
   return {
     name,
     markers,
     hints,
     hasToolCall: (text) => hasToolCall(format, text),
     parse: (text, options) => {
-      const read = (candidate: string): ToolCallParse => parseStrictly({ ...format, signs }, candidate, options);
+      const read = (candidate: string): ToolCallParse => parseStrictly(strict, candidate, options);
       return options.repair === true ? repairCalls(text, hints, read) : read(text);
     },
   };

@@ -3,7 +3,7 @@
 // parts that are loaded.
 
 import type { Renderer } from "../core/index.ts";
-import { loadReasoningParser, loadToolCallParser, responseTemplateName } from "../parsers/on-demand.ts";
+import { isResponseTemplate, loadReasoningParser, loadToolCallParser } from "../parsers/on-demand.ts";
 import type { DetectFamilyOptions } from "./detection/detect-family.ts";
 import { familyNamed, knownFamily } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
@@ -43,7 +43,7 @@ export async function loadRenderer(
   const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
   // A response template has a loader of its own.
   const named = (...names: readonly (string | null | undefined)[]): string[] =>
-    names.filter((name) => typeof name === "string").filter((name) => name !== responseTemplateName);
+    names.filter((name) => typeof name === "string").filter((name) => !isResponseTemplate(name));
   // The family's own parsers read its history, even if others read its actions.
   const calls = named(known?.toolCallParser, toolCallParser);
   const reasoning = named(known?.reasoningParser, chosenReasoning);

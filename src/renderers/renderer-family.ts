@@ -118,7 +118,10 @@ export function wireMessageInParts(message: Message): JsonObject {
   return new Map<string, JsonValue>([...wireMessage(message), ["content", message.content === "" ? [] : [text]]]);
 }
 
-/** Servers decode the arguments before a template sees them; text that is not JSON stays text. */
+/**
+ * Servers decode the arguments before a template sees them, a blank text as none; text that is not
+ * JSON stays text.
+ */
 function wireCall(call: ToolCall): JsonObject {
   const body: JsonObject = new Map<string, JsonValue>([
     ["name", call.name],
@@ -132,6 +135,7 @@ function wireCall(call: ToolCall): JsonObject {
 }
 
 function decodeArguments(text: string): JsonValue {
+  if (text.trim() === "") return new Map();
   try {
     return parseJson(text);
   } catch (error) {

@@ -22,6 +22,7 @@ import {
   otherFormatNames,
   type ReasoningParser,
   reasoningParser,
+  isResponseTemplate,
   responseTemplateName,
   type ResponseTemplateParsers,
   type ToolCallParser,
@@ -370,7 +371,7 @@ function chosenParsers(family: RendererFamily, options: RendererOptions): Chosen
     usesOwn && options.reasoningParser === undefined
       ? responseTemplateName
       : chosenReasoningParser(options.reasoningParser, family.reasoningParser);
-  const own = [calls, thoughts].includes(responseTemplateName) ? options.responseTemplate?.() : null;
+  const own = [calls, thoughts].some(isResponseTemplate) ? options.responseTemplate?.() : null;
   if (own === undefined) {
     throw new ConfigurationError(
       `Cannot read actions of "${family.name}" with a response template: its checkpoint has none (response_template in ` +
@@ -378,9 +379,9 @@ function chosenParsers(family: RendererFamily, options: RendererOptions): Chosen
     );
   }
   return {
-    toolCalls: own !== null && calls === responseTemplateName ? own.toolCallParser : toolCallParser(calls),
+    toolCalls: own !== null && isResponseTemplate(calls) ? own.toolCallParser : toolCallParser(calls),
     reasoning:
-      own !== null && thoughts === responseTemplateName
+      own !== null && isResponseTemplate(thoughts)
         ? own.reasoningParser
         : thoughts === null
           ? null

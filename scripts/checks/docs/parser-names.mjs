@@ -27,18 +27,27 @@ export async function findStaleParsers() {
 }
 
 async function nameLists() {
-  const { reasoningParserNames, toolCallParser, toolCallParserNames } = await import("../../../dist/parsers/index.js");
-  const quoted = (/** @type {string} */ name) => `\`${name}\``;
-  const tools = toolCallParserNames
-    .filter((name) => toolCallParser(name).name === name)
+  const parsers = await import("../../../dist/parsers/index.js");
+  const tools = quoted(parsers.toolCallParserNames, (name) => parsers.toolCallParser(name).name);
+  const reasoning = quoted(parsers.reasoningParserNames, (name) => parsers.reasoningParser(name).name);
+  return [...wrap(`- Tool calls: ${tools}.`, "  "), ...wrap(`- Reasoning: ${reasoning}.`, "  ")].join("\n");
+}
+
+/**
+ * The first name of each parser, with its other names.
+ *
+ * @param {readonly string[]} names
+ * @param {(name: string) => string} firstName
+ */
+function quoted(names, firstName) {
+  const code = (/** @type {string} */ name) => `\`${name}\``;
+  return names
+    .filter((name) => firstName(name) === name)
     .map((name) => {
-      const aliases = toolCallParserNames.filter((other) => other !== name && toolCallParser(other).name === name);
-      return aliases.length === 0 ? quoted(name) : `${quoted(name)} (${aliases.map(quoted).join(", ")})`;
-    });
-  return [
-    ...wrap(`- Tool calls: ${tools.join(", ")}.`, "  "),
-    ...wrap(`- Reasoning: ${reasoningParserNames.map(quoted).join(", ")}.`, "  "),
-  ].join("\n");
+      const aliases = names.filter((other) => other !== name && firstName(other) === name);
+      return aliases.length === 0 ? code(name) : `${code(name)} (${aliases.map(code).join(", ")})`;
+    })
+    .join(", ");
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === "--write") {

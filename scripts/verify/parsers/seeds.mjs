@@ -285,6 +285,41 @@ export const ownAnswers = {
     "<|START_TEXT|>Hello.<|END_TEXT|>",
     "Well.<|START_ACTION|>[]<|END_ACTION|>",
   ],
+  ernie45: [
+    "Well.\n</think>\n\n<response>\nHello.\n</response>\n",
+    "<think>Well.</think>\n<response>a<response>b</response></response> c",
+    "Well.</think></response>Hello.<response>",
+  ],
+  granite: [
+    "Here is my thought process: Well. Here is my response: Hello.",
+    "Hm. Here's my thought process:\nWell.\nHere's my response:\nHello. Here is my response: no",
+    "Here is my thought process: Here's my thought process: Well. Here is my response:",
+    "Here is my response: Hello. Here is my thought process: Well.",
+  ],
+  hunyuan_a13b: [
+    "<think>\nWell.\n</think>\n<answer>\nHello.\n</answer>",
+    "Hm.<think>\nWell.\n</think>\n<answer>\nHello.\\n</answer>",
+    "<think>\nWell.\n</think>\n<answer>\nHello.",
+    "<think>\n\n</think>\n<answer>\n\n</answer>\n<think>\na\n</think>\n<answer>\nb\n</answer>",
+    "Hello.\n</answer>",
+  ],
+  hy_v3: ["<think:a-1>Well.</think:a-1>Hello.", "Well.</think:a-1>Hello.", "<think>Well.</think:a>Hello.</think>"],
+  hy_v4: [
+    "<think:6124c78e>Well.</think:6124c78e>Hello.",
+    "Well.</think:a-1>Hello.</think>",
+    "Well.</think>Hello.<think:a>",
+  ],
+  minicpmv: [
+    "Well.</think>a <think>b</think>c<|im_end|>",
+    "Well.<tool_call>\n<function=f>\n<parameter=a>\n</think>\n</parameter>\n</function>\n</tool_call><|im_end|>",
+    "<reserved_12>Well.<|reserved_15|><|reserved_16|></think><reserved_13>Hello.",
+  ],
+  plamo3: [
+    "Well.<|plamo:end_think:plamo|>Hello.<|plamo:tag|>Go on.",
+    "<|plamo:begin_think:plamo|>Well.<|plamo:tag|>Hello.<|plamo:begin_think:plamo|>Hm.<|plamo:end_th",
+    "Well.<|plamo:<|plamo:end_think:plamo|>Hello.<|plamo:",
+    "Well.<|plamo:begin_tool_requests:plamo|>a<|plamo:begin_think:plamo|>b<|plamo:tag|>c<|plamo:tag|>d",
+  ],
 };
 
 /**

@@ -7,6 +7,7 @@ import type { ReasoningParser } from "../reasoning-parser.ts";
 import { silentStep } from "../reasoning-parser.ts";
 import { beginningOfOne } from "../text-pieces.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
+import { JsonEndFinder } from "./json-end-finder.ts";
 
 const answer = "<|START_RESPONSE|>";
 const answerEnd = "<|END_RESPONSE|>";
@@ -42,7 +43,10 @@ export const cohereCommand3 = createToolCallParser({
       else scan.reportUnknown(call.name, text);
       scan.add([scan.call(call.name, call.parameters)]);
     }
-    if (isOpen) scan.report("unterminated-call", text, "The parameters of the last call are not complete.");
+    const last = found.at(-1)?.name ?? "";
+    if (isOpen) {
+      scan.report("unterminated-call", text, "The parameters of the last call are not complete.", last || null);
+    }
     return texts.answer;
   },
 });
@@ -196,8 +200,8 @@ type ActionMode = "before" | "id" | "after-id" | "name" | "after-name" | "parame
 class ActionReader {
   readonly found: FoundCall[] = [];
   #mode: ActionMode = "before";
-  /** Parameters that earlier sections left open. */
-  #open = "";
+  /** The parameters that are being read, perhaps since an earlier section; `null` outside of them. */
+  #parameters: JsonEndFinder | null = null;
   #place = 0;
   #removed = 0;
   #isInLine = false;
@@ -248,20 +252,15 @@ class ActionReader {
           break;
         }
         case "parameters": {
-          const source = this.#open === "" ? text : this.#open + text.slice(at);
-          const from = this.#open === "" ? at : 0;
-          const end = jsonEnd(source, from);
-          if (end === -1) {
-            this.#write(text.slice(at));
-            this.#open += text.slice(at);
-            return text.length;
-          }
-          const stop = this.#open === "" ? end : end - this.#open.length + at;
+          this.#parameters ??= new JsonEndFinder();
+          const end = this.#parameters.push(text, at);
+          const stop = end === -1 ? text.length : end;
           this.#write(text.slice(at, stop));
-          this.#open = "";
+          at = stop;
+          if (end === -1) break;
+          this.#parameters = null;
           this.#place++;
           this.#mode = "before";
-          at = stop;
           break;
         }
         default:
@@ -318,54 +317,4 @@ function quoteEnd(text: string, from: number): number {
     else if (text[at] === '"') return at;
   }
   return -1;
-}
-
-/** The end of the shortest beginning that is strict JSON; -1 if there is none. */
-function jsonEnd(text: string, from: number): number {
-  let start = from;
-  while (start < text.length && " \t\n\r".includes(text[start]!)) start++;
-  const end = candidateEnd(text, start);
-  return end !== -1 && isStrictJson(text.slice(start, end)) ? end : -1;
-}
-
-const literal = /true|false|null|-?[0-9]/y;
-const structure = /[{}[\]]|"(?:[^"\\]+|\\[^])*(?:"|\\?$)/g;
-
-function candidateEnd(text: string, start: number): number {
-  if (text[start] === '"') {
-    const end = quoteEnd(text, start + 1);
-    return end === -1 ? -1 : end + 1;
-  }
-  if (text[start] !== "{" && text[start] !== "[") {
-    literal.lastIndex = start;
-    return literal.test(text) ? literal.lastIndex : -1;
-  }
-  let depth = 0;
-  structure.lastIndex = start;
-  for (let piece = structure.exec(text); piece !== null; piece = structure.exec(text)) {
-    if (piece[0] === "{" || piece[0] === "[") depth++;
-    else if (piece[0] === "}" || piece[0] === "]") depth--;
-    if (depth === maxDepth) return -1;
-    if (depth === 0) return structure.lastIndex;
-  }
-  return -1;
-}
-
-/** Nesting that the server's reader refuses. */
-const maxDepth = 128;
-
-function isStrictJson(text: string): boolean {
-  try {
-    return isAccepted(JSON.parse(text));
-  } catch {
-    return false;
-  }
-}
-
-/** The server's reader refuses numbers that overflow, and halves of characters. */
-function isAccepted(value: unknown): boolean {
-  if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value === "string") return !/[\ud800-\udfff]/u.test(value);
-  if (typeof value !== "object" || value === null) return true;
-  return Object.entries(value).every(([key, item]) => isAccepted(key) && isAccepted(item));
 }

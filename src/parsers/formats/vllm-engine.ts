@@ -16,6 +16,7 @@ import {
 import { createToolCallParser } from "../tool-call-format.ts";
 import { declaredParameters, guessName, type ToolCallScan } from "../tool-call-scan.ts";
 import { valueType } from "../typed-text.ts";
+import { plamoMarkers, plamoStart, plamoTags, withoutOpenMarker } from "./plamo-markers.ts";
 
 /** A call before its arguments are read: the engine takes a name from the body if there is none. */
 type Slot = { name: string; body: string };
@@ -330,23 +331,8 @@ function bracesEnd(text: string, start: number): number {
 
 // PLaMo 3: each part of a call between two markers.
 
-const plamo = (name: string): string => `<|plamo:${name}:plamo|>`;
-const requests = plamo("begin_tool_requests");
-const requestsEnd = plamo("end_tool_requests");
-const request = plamo("begin_tool_request");
-const requestEnd = plamo("end_tool_request");
-const toolName = plamo("begin_tool_name");
-const toolNameEnd = plamo("end_tool_name");
-const toolArguments = `${plamo("begin_tool_arguments")}<|plamo:constrain|>json<|plamo:msg|>`;
-const toolArgumentsEnd = plamo("end_tool_arguments");
-const thought = plamo("begin_think");
-const thoughtEnd = plamo("end_think");
-const turnEnd = "<|plamo:tag|>";
-const plamoStart = "<|plamo:";
-const plamoMarkers = [
-  ...[requests, requestsEnd, request, requestEnd, toolName, toolNameEnd, toolArguments, toolArgumentsEnd],
-  ...[thought, thoughtEnd, turnEnd],
-];
+const { requests, requestsEnd, request, requestEnd, toolName, toolNameEnd } = plamoTags;
+const { toolArguments, toolArgumentsEnd, thought, thoughtEnd, turnEnd } = plamoTags;
 const plamoMarker = new RegExp(plamoMarkers.map(verbatim).join("|"), "g");
 
 type Place = "content" | "reasoning" | "calls" | "name" | "arguments" | "after-arguments";
@@ -447,14 +433,6 @@ function withoutThoughts(text: string): string {
 function raiseIndexError(text: string, scan: ToolCallScan): never {
   scan.report("no-name", text, "The arguments of a call must follow its name.");
   throw new PythonError("IndexError", "arguments without a call");
-}
-
-/** Text without a marker at its end that is not complete. */
-function withoutOpenMarker(text: string): string {
-  const start = text.lastIndexOf(plamoStart);
-  const rest = start === -1 ? "" : text.slice(start);
-  const isOpen = rest !== "" && plamoMarkers.some((marker) => marker.length > rest.length && marker.startsWith(rest));
-  return isOpen ? text.slice(0, start) : text;
 }
 
 /** Arguments without a marker at their end, if they are JSON without it. */

@@ -3,7 +3,7 @@
 // table, so a detected family never appends without comparing: see `history` in `RendererFamily`.
 
 import type { Tokenizer } from "../../core/index.ts";
-import { reasoningParser, responseTemplateName, toolCallParser } from "../../parsers/on-demand.ts";
+import { isResponseTemplate, reasoningParser, toolCallParser } from "../../parsers/on-demand.ts";
 import { restateCalls } from "../calls-in-history.ts";
 import { type TemplateSegment, type TemplateSource } from "../chat-template.ts";
 import { segmentsText } from "../segments.ts";
@@ -65,7 +65,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   }
   const call = writtenCall(prober, turns);
   const { parser: calls, basis } =
-    options.toolCallParser === undefined || options.toolCallParser === responseTemplateName
+    options.toolCallParser === undefined || isResponseTemplate(options.toolCallParser)
       ? detectToolCallParser(call, { chatTemplate: program, instructions: toolInstructions(prober), tokenizer })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
   // The end of an answer, else the tokens that open the next message; then the tokenizer's own end
@@ -74,7 +74,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
   const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(program));
   // An unknown name is refused here.
-  if (reasoning !== null && reasoning !== responseTemplateName) reasoningParser(reasoning);
+  if (reasoning !== null && !isResponseTemplate(reasoning)) reasoningParser(reasoning);
   const detected = {
     name: templateName(chatTemplate),
     fingerprints: [],

@@ -171,6 +171,15 @@ describe("glm-5.3", async () => {
     expect(text).toContain("<think>Add.</think>");
   });
 
+  test("is audited like a chat template", async () => {
+    const { family } = encoder;
+    const tokens = ["[gMASK]", "<sop>", "<|assistant|>", "<|system|>", ...family.stopTokens, "<think>", "</think>"];
+    const tokenizer = await byteTokenizer([...tokens, ...encoderSamples[family.name]!.markers]);
+    const { renderer, problems } = auditTemplate({ tokenizer, chatTemplate: encoder });
+    expect(problems).toEqual([]);
+    expect(renderer).toMatchObject({ family: "glm-5.3", kind: "family", generationPrompt: "<|assistant|><think>" });
+  });
+
   test("is for folders that have its module and no chat template", async () => {
     await expect(testEncoder("glm_moe_dsa", [])).rejects.toThrow("the folder has neither its chat template nor");
     expect(encoderOf(new Map([["architectures", ["Glm5NextForConditionalGeneration"]]]))?.name).toBe("glm-5.3");

@@ -57,8 +57,9 @@ function* encode(
     } else if (role === "assistant") {
       writeAnswer(writer, message, { keepsThought: !clears || index > lastUser });
     } else if (role === "tool") {
-      const end = placed.findIndex(({ role: next }, at) => at > index && next !== "tool");
-      const results = placed.slice(index, end === -1 ? placed.length : end);
+      let end = index + 1;
+      while (placed[end]?.role === "tool") end++;
+      const results = placed.slice(index, end);
       writer.write("<|observation|>", place);
       for (const result of inOrder(results, placed[index - 1])) {
         writer.write("<tool_response>", result.place);

@@ -62,7 +62,7 @@ export function compileChatTemplate(
   const limitOf = (input: TemplateInput): number => timeoutMs + timePerItemMs * itemsIn(input);
   const render = (input: TemplateInput): readonly TemplateSegment[] => {
     const limitMs = limitOf(input);
-    return guarded(limitMs, () => executeBounded(() => finish(program(input).steps), limitMs));
+    return guarded(limitMs, () => executeBounded(() => finish(program(input, false).steps), limitMs));
   };
   const inSteps = (input: TemplateInput): Steps<readonly TemplateSegment[]> =>
     renderInSteps(program, input, limitOf(input));
@@ -99,12 +99,12 @@ function executeBounded<T>(execute: () => T, timeoutMs: number): T {
  */
 function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: number): Steps<readonly TemplateSegment[]> {
   try {
-    return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => finish(program(input).steps)));
+    return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => finish(program(input, false).steps)));
   } catch (error) {
     if (!(error instanceof AllowanceSpent)) throw error;
   }
   yield;
-  const { steps, run } = program(input);
+  const { steps, run } = program(input, true);
   const bounded = withinTime(steps, timeoutMs);
   for (;;) {
     const step = guarded(timeoutMs, () => bounded.next());
@@ -134,8 +134,11 @@ function renderError(kind: string, reason: string): ChatTemplateError {
   return new ChatTemplateError(kind, `Cannot render the conversation with this chat template: ${reason}.`);
 }
 
-/** One rendering of a template, not yet started. */
-type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
+/** One rendering of a template, not yet started; all loops are one step if it is not `inSteps`, which costs less. */
+type Program = (
+  input: TemplateInput,
+  inSteps: boolean,
+) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
 
 /** Variables that every template is given, so they are not variables of the caller. */
 const conversationVariables: ReadonlySet<string> = new Set(["messages", "tools", "add_generation_prompt"]);
@@ -151,15 +154,15 @@ function compileProgram(template: string): { readonly program: Program; readonly
   const read = [...layout.given]
     .filter((name) => !always.has(name) && !conversationVariables.has(name) && !name.endsWith("_token"))
     .sort();
-  const program: Program = (input) => {
+  const program: Program = (input, inSteps) => {
     const variables = templateGlobals(input.context.now);
     const run = new Run(variables, template.length);
     const frame = new Frame(layout.size, null, run);
     function* steps(): Steps<readonly TemplateSegment[]> {
       yield* setVariables(variables, input);
       enter(frame);
-      if (execute.steps === undefined) execute(frame);
-      else yield* execute.steps(frame);
+      if (inSteps && execute.steps !== undefined) yield* execute.steps(frame);
+      else execute(frame);
       return yield* run.toSegments();
     }
     return { run, steps: steps() };

@@ -146,12 +146,11 @@ export function ifStatement(test: Expression, body: Body, otherwise: Body): Stat
       const soft: Scope = { ...scope, isSoft: true };
       const isTrue = test.compile(soft);
       const [yes, no] = [compileBody(body, soft), compileBody(otherwise, soft)];
-      const choose = (frame: Frame): Execute => (isTruthy(isTrue(frame)) ? yes : no);
-      const atOnce = (frame: Frame): Signal => choose(frame)(frame);
+      const atOnce = (frame: Frame): Signal => (isTruthy(isTrue(frame)) ? yes(frame) : no(frame));
       if (yes.steps === undefined && no.steps === undefined) return atOnce;
       return Object.assign(atOnce, {
         *steps(frame: Frame): Steps<Signal> {
-          const chosen = choose(frame);
+          const chosen = isTruthy(isTrue(frame)) ? yes : no;
           return chosen.steps === undefined ? chosen(frame) : yield* chosen.steps(frame);
         },
       });
@@ -242,11 +241,11 @@ export function forStatement(parts: ForParts): Statement {
       const filter = compileLoopFilter(parts, scope);
       if (isRecursive) return compileRecursive(parts, scope, items, filter);
       const runLoop = compileLoop(parts, scope);
-      function* steps(frame: Frame): Steps<Signal> {
-        yield* runLoop(frame, new LoopState(filter(frame, items(frame))));
+      function* steps(frame: Frame, inSteps = true): Steps<Signal> {
+        yield* runLoop(frame, new LoopState(filter(frame, items(frame))), inSteps);
         return "next";
       }
-      return Object.assign((frame: Frame) => finish(steps(frame)), { steps });
+      return Object.assign((frame: Frame) => finish(steps(frame, false)), { steps });
     },
   });
 }
@@ -260,21 +259,21 @@ function compileRecursive(parts: ForParts, scope: Scope, items: Evaluate, filter
   const renderLevel = (frame: Frame, value: PythonValue, depth0: number): TracedText => {
     const loop = new LoopState(filter(frame, value), depth0, (inner) => renderLevel(frame, inner, depth0 + 1));
     const { run } = frame;
-    return run.descend(() => run.capture(() => finish(runLoop(new Frame(layout.size, frame, run), loop))));
+    return run.descend(() => run.capture(() => finish(runLoop(new Frame(layout.size, frame, run), loop, false))));
   };
   return plainly((frame) => frame.run.write(renderLevel(frame, items(frame), 0)));
 }
 
-/** One step for each iteration; loops within it have steps of their own. */
+/** One step for each iteration, or one for all; loops within it have steps of their own. */
 function compileLoop(
   { target, body, otherwise }: ForParts,
   scope: Scope,
-): (frame: Frame, loop: LoopState) => Steps<void> {
+): (frame: Frame, loop: LoopState, inSteps: boolean) => Steps<void> {
   const inner = compileInner(scope, { targets: [nameTarget("loop"), target], body, isInLoop: true });
   const { enter, execute } = inner;
   const [assignLoop, assign] = inner.assigns;
   const afterwards = compileInner(scope, { body: otherwise });
-  return function* (frame, loop) {
+  return function* (frame, loop, inSteps) {
     const { run } = frame;
     const outerMessage = run.message;
     let isAnyFinished = false;
@@ -284,12 +283,12 @@ function compileLoop(
       assignLoop!(frame, loop);
       enter(frame);
       run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
-      const signal = execute.steps === undefined ? execute(frame) : yield* execute.steps(frame);
+      const signal = inSteps && execute.steps !== undefined ? yield* execute.steps(frame) : execute(frame);
       if (signal === "break") break;
       // Jinja counts only iterations that run to their end; if there is none, the else branch
       // follows.
       if (signal === "next") isAnyFinished = true;
-      yield;
+      if (inSteps) yield;
     }
     run.message = outerMessage;
     if (isAnyFinished) return;
