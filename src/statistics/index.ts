@@ -16,6 +16,7 @@ export {
   rateInterval,
   type TaskTally,
 } from "./rates.ts";
+export { type Rating, ratingAgreement, type RatingAgreement } from "./agreement.ts";
 export { signFlipTest } from "./paired.ts";
 export {
   type ComparedEpisode,

@@ -2,15 +2,18 @@
 // is read is bounded, cycles end, and everything that was left out is said. Synchronous calls take a
 // quarter of the time of the others here, so they are made in short slices.
 
-import { type Dirent, opendirSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { type Dirent, opendirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join, sep } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { runFiles } from "../store/index.ts";
 
 export type Found = {
   readonly path: string;
-  /** "log": a file or folder that another tool may have written, by its name. */
-  readonly kind: "run" | "training" | "log";
+  /**
+   * "log": a file or folder that another tool may have written, by its name. "other": a folder with
+   * a run.json of another program, which may also hold logs.
+   */
+  readonly kind: "run" | "training" | "log" | "other";
 };
 
 export type Walk = {
@@ -31,7 +34,33 @@ export type WalkLimits = {
 };
 
 /** Time for which files are read before other work gets a turn. */
-const sliceMs = 10;
+const sliceMs = 5;
+
+/** Largest run.json that is read to find out whose it is, in bytes; ours are smaller. */
+const mostManifest = 4 << 20;
+
+/**
+ * True for a run.json that another program wrote: it has no number as its format. One that is not
+ * JSON may be ours and half written.
+ */
+function isForeignManifest(file: string): boolean {
+  try {
+    const found = statSync(file);
+    if (!found.isFile()) return false;
+    if (found.size > mostManifest) return true;
+    const facts = JSON.parse(readFileSync(file, "utf8")) as { readonly format?: unknown } | null;
+    return typeof facts?.format !== "number";
+  } catch {
+    return false;
+  }
+}
+
+/** True for a folder of a run of ours, or of what may become one. */
+export function isRunFolder(folder: string): boolean {
+  const has = (name: string): boolean => statSync(join(folder, name), { throwIfNoEntry: false }) !== undefined;
+  if (has(runFiles.episodes)) return true;
+  return has(runFiles.manifest) && !isForeignManifest(join(folder, runFiles.manifest));
+}
 
 /** Call after each piece of synchronous work: it pauses where a slice has ended. */
 export function slices(): () => Promise<void> {
@@ -77,20 +106,24 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
     }
     if (content.isCut) notes.add(`Only the first ${mostNames.toLocaleString("en")} names of "${path}" were read.`);
     const { files } = content;
-    if (files.has(runFiles.manifest) || files.has(runFiles.episodes)) return void found.push({ path, kind: "run" });
+    const at = path.endsWith(sep) ? path : path + sep;
+    const hasManifest = files.has(runFiles.manifest);
+    const isOther = hasManifest && !files.has(runFiles.episodes) && isForeignManifest(at + runFiles.manifest);
+    if (!isOther && (hasManifest || files.has(runFiles.episodes))) return void found.push({ path, kind: "run" });
     if (files.has("train.json")) return void found.push({ path, kind: "training" });
     if (files.has("results.json") && content.folders.includes("simulations")) {
       return void found.push({ path, kind: "log" });
     }
+    if (isOther) found.push({ path, kind: "other" });
     for (const name of files) {
       if (found.length >= mostFound) break;
-      if (/\.(?:jsonl?|eval)$/.test(name)) found.push({ path: join(path, name), kind: "log" });
+      if (/\.(?:jsonl?|eval)$/.test(name)) found.push({ path: at + name, kind: "log" });
     }
     if (depth >= mostDepth) {
       if (content.folders.length > 0) notes.add(`Folders more than ${mostDepth} levels down were not searched.`);
       return;
     }
-    const below = (name: string): Place => ({ path: join(path, name), depth: depth + 1 });
+    const below = (name: string): Place => ({ path: at + name, depth: depth + 1 });
     // One more than may be opened, so that the limit is noticed.
     const room = Math.max(0, folders - opened - (queue.length - next));
     for (const name of content.folders.slice(0, room)) queue.push(below(name));

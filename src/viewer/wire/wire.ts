@@ -3,6 +3,7 @@
 
 import type { Episode, Outcome } from "../../core/index.ts";
 import type { Comparison, ComparisonRow, PassRate } from "../../statistics/index.ts";
+import type { Mark, MarkSummary } from "./marks.ts";
 
 /** A JSON value as `JSON.parse` makes it. */
 export type PlainJson = null | boolean | number | string | readonly PlainJson[] | PlainObject;
@@ -69,6 +70,7 @@ export type RowFault = {
   /** Name of the rule that applied. */
   readonly rule: string;
   readonly evidence: string;
+  readonly by: "rules" | "judge";
 };
 
 /** Parts of an episode that its index does not have, cut to a line. */
@@ -126,6 +128,8 @@ export type RunFacts = {
   readonly hasTraining: boolean;
   /** Facts that the format of another tool's file does not record, as sentences. */
   readonly missing: readonly string[];
+  /** Why people cannot mark episodes here; `null` if they can. */
+  readonly readOnly: string | null;
 };
 
 /** A run, a training or a log of another tool in the list of a folder. */
@@ -175,7 +179,7 @@ export type Interval = { readonly low: number; readonly high: number };
 
 /** A reason that unsuccessful episodes share, and their number. */
 export type Reason = {
-  readonly kind: "grade" | "format error" | "error" | "stop reason" | "fault";
+  readonly kind: "grade" | "format error" | "error" | "stop reason" | "fault" | "mark";
   readonly label: string;
   readonly count: number;
 };
@@ -220,6 +224,7 @@ export type Summary = {
   readonly domains: readonly Domain[];
   /** Unsuccessful and errored episodes by whose fault they are; `null` where nothing is attributed. */
   readonly faults: { readonly counts: Readonly<Record<RowFault["fault"], number>>; readonly isDone: boolean } | null;
+  readonly marks: MarkSummary;
 };
 
 /**
@@ -305,6 +310,8 @@ export type EpisodePage<Line = ShownEpisode> = {
   readonly next: number | null;
   /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerLines | null;
+  /** `null` if nobody marked it. */
+  readonly mark: Mark | null;
   readonly episode: Line;
 };
 
@@ -347,10 +354,28 @@ export type Training = {
   readonly verdict: { readonly level: "good" | "warning" | "bad" | "open"; readonly text: string };
   readonly signs: readonly { readonly level: "good" | "warning" | "bad"; readonly text: string }[];
   readonly steps: readonly TrainingPoint[];
-  /** Before and after, on held-out tasks; `null` if the training has not ended. */
+  /** True if the groups of steps were recorded. */
+  readonly hasGroups: boolean;
+  /** Before and after, on held-out tasks; `null` if the training has not ended. `greedy`: at temperature 0. */
   readonly comparison: readonly PlainObject[] | null;
+  readonly greedy: readonly PlainObject[] | null;
   readonly end: string | null;
 };
+
+/** A group of a step: its rewards, without its episodes. */
+export type TrainingGroup = {
+  readonly task: string;
+  /** Place of the task in its split; `null` if not recorded. */
+  readonly index: number | null;
+  readonly rewards: readonly (number | null)[];
+  readonly taught: boolean;
+  /** Format errors of its episodes, and tokens sampled in them; `null` if not recorded. */
+  readonly problems: number | null;
+  readonly sampledTokens: number | null;
+};
+
+/** The groups of a step; `groups` is `null` if they were not recorded. */
+export type TrainingStep = { readonly step: number; readonly groups: readonly TrainingGroup[] | null };
 
 /** The server's answer to a request that it cannot serve. */
 export type Refusal = { readonly error: string };
