@@ -2,7 +2,7 @@
 // is read is bounded, cycles end, and everything that was left out is said. Synchronous calls take a
 // quarter of the time of the others here, so they are made in short slices.
 
-import { type Dirent, opendirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { type Dirent, opendirSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { join, sep } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { runFiles } from "../store/index.ts";
@@ -14,6 +14,8 @@ export type Found = {
    * a run.json of another program, which may also hold logs.
    */
   readonly kind: "run" | "training" | "log" | "other";
+  /** The run.json of a run as it was found; `null` if it has none, and for other kinds. */
+  readonly manifest: Stats | null;
 };
 
 export type Walk = {
@@ -57,9 +59,24 @@ function isForeignManifest(file: string): boolean {
 
 /** True for a folder of a run of ours, or of what may become one. */
 export function isRunFolder(folder: string): boolean {
-  const has = (name: string): boolean => statSync(join(folder, name), { throwIfNoEntry: false }) !== undefined;
-  if (has(runFiles.episodes)) return true;
-  return has(runFiles.manifest) && !isForeignManifest(join(folder, runFiles.manifest));
+  return fileAt(join(folder, runFiles.episodes)) !== null || ownManifest(folder + sep) !== null;
+}
+
+/** The run.json of a run of ours; `null` if there is none. `at`: a folder with a separator at its end. */
+function ownManifest(at: string): Stats | null {
+  const manifest = fileAt(at + runFiles.manifest);
+  if (manifest === null || fileAt(at + runFiles.episodes) !== null) return manifest;
+  return isForeignManifest(at + runFiles.manifest) ? null : manifest;
+}
+
+/** `null` if there is no such file, or it cannot be read. */
+function fileAt(path: string): Stats | null {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found?.isFile() === true ? found : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Call after each piece of synchronous work: it pauses where a slice has ended. */
@@ -88,16 +105,29 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
   let queue: Place[] = [{ path: root, depth: 0 }];
   let links: Place[] = [];
   const seen = new Set<string>();
+  /** Runs that are not in `seen`: which folders they are matters only once links are followed. */
+  const unseen: string[] = [];
+  let isLinked = false;
   let opened = 0;
 
+  const add = (path: string, kind: Found["kind"], manifest: Stats | null = null): void =>
+    void found.push({ path, kind, manifest });
   const visit = ({ path, depth }: Place): void => {
     let content: Content;
+    const at = path.endsWith(sep) ? path : path + sep;
+    // A run is recognised without the names in its folder.
+    const manifest = ownManifest(at);
+    if (manifest !== null && !isLinked) {
+      unseen.push(path);
+      return add(path, "run", manifest);
+    }
     try {
       // A link leads to the folder itself, which may be known.
       const { dev, ino, size } = statSync(path);
       const name = `${dev}:${ino}`;
       if (seen.has(name)) return;
       seen.add(name);
+      if (manifest !== null) return add(path, "run", manifest);
       content = contentOf(path, { most: mostNames, size });
     } catch (error) {
       if (depth === 0) throw error;
@@ -106,18 +136,15 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
     }
     if (content.isCut) notes.add(`Only the first ${mostNames.toLocaleString("en")} names of "${path}" were read.`);
     const { files } = content;
-    const at = path.endsWith(sep) ? path : path + sep;
-    const hasManifest = files.has(runFiles.manifest);
-    const isOther = hasManifest && !files.has(runFiles.episodes) && isForeignManifest(at + runFiles.manifest);
-    if (!isOther && (hasManifest || files.has(runFiles.episodes))) return void found.push({ path, kind: "run" });
-    if (files.has("train.json")) return void found.push({ path, kind: "training" });
+    if (files.has(runFiles.episodes)) return add(path, "run");
+    if (files.has("train.json")) return add(path, "training");
     if (files.has("results.json") && content.folders.includes("simulations")) {
-      return void found.push({ path, kind: "log" });
+      return add(path, "log");
     }
-    if (isOther) found.push({ path, kind: "other" });
+    if (files.has(runFiles.manifest)) add(path, "other");
     for (const name of files) {
       if (found.length >= mostFound) break;
-      if (/\.(?:jsonl?|eval)$/.test(name)) found.push({ path: at + name, kind: "log" });
+      if (/\.(?:jsonl?|eval)$/.test(name)) add(at + name, "log");
     }
     if (depth >= mostDepth) {
       if (content.folders.length > 0) notes.add(`Folders more than ${mostDepth} levels down were not searched.`);
@@ -137,6 +164,8 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
       queue = linkedFolders(links);
       [links, next] = [[], 0];
       if (queue.length === 0) break;
+      isLinked = true;
+      for (const run of unseen.splice(0)) seen.add(identityOf(run));
     }
     visit(queue[next++]!);
     await pause();
@@ -153,6 +182,12 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
     notes.add(`"${first}"${more} could not be read.`);
   }
   return { found: found.slice(0, mostFound), notes: [...notes].slice(0, 20) };
+}
+
+/** Names a folder in whatever way it is reached; the path of one that is gone. */
+function identityOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? path : `${found.dev}:${found.ino}`;
 }
 
 type Content = {

@@ -217,8 +217,9 @@ export class Home {
     if (known !== undefined && known.signature.text === signature.text && known.entry?.isLive !== true) return known;
     const read = await readEntry(found, { key, signature });
     const entry = read?.entry ?? null;
-    const before = known?.entry ?? null;
-    if (before === null || entry === null || known?.signature.text !== signature.text) {
+    if (known === undefined) return { found, signature, entry, hasMore: read?.hasMore ?? false };
+    const before = known.entry;
+    if (before === null || entry === null || known.signature.text !== signature.text) {
       // Rates of before stay until the new ones are read.
       const rates =
         before === null || entry === null

@@ -34,16 +34,15 @@ export function chartsOf(training: Training, other: Training | null, x: readonly
   const own = linesOf(training, x);
   const others = other === null ? null : linesOf(other, x);
   return own.map(({ lines, ...chart }, at) => {
-    const dashed = (others?.[at]?.lines ?? []).map((line) => ({
+    // Of trainings over each other, the smoothed curve is enough.
+    const isShown = ({ isFaint }: Line): boolean => others === null || isFaint !== true;
+    const dashed = (others?.[at]?.lines ?? []).filter(isShown).map((line) => ({
       ...line,
-      label: `${line.label}, ${other!.facts.name}`,
+      label: `${other!.facts.name}: ${line.label}`,
       dash: [5, 4],
       colour: otherColours[line.colour] ?? "--quiet",
-      isFaint: false,
     }));
-    // Of a training under another one, the smoothed curve is enough.
-    const shown =
-      others === null ? lines : [...lines, ...dashed].filter(({ label }) => !label.startsWith("of training"));
+    const shown = [...lines.filter(isShown), ...dashed];
     const isKnown = shown.some(({ values }) => values.some((value) => value !== null && value !== 0));
     return { ...chart, lines: shown, isKnown };
   });

@@ -1,7 +1,7 @@
 // Marks of people, and how far judges agree with them: types and names that the server and its page
 // share.
 
-import type { Interval } from "./wire.ts";
+import type { Interval } from "../../statistics/index.ts";
 
 /** Whose fault an unsuccessful episode may be. */
 export const markFaults = ["agent", "user", "environment", "infrastructure"] as const;
