@@ -20,6 +20,7 @@ type Place = {
 
 /** Facts by environment and data; `null` if only the record of an episode says something. */
 const sources = new Map<string, Promise<TaskFactsSource | null>>();
+const mostSources = 16;
 /** Runs whose environment is known. */
 const runs = new Map<string, Promise<TaskFactsSource | null>>();
 const mostRuns = 1000;
@@ -59,6 +60,7 @@ async function readSource(folder: string, cwd: string): Promise<TaskFactsSource 
   const key = JSON.stringify([env, settings]);
   const known =
     sources.get(key) ?? loadEnvironment(env, { settings, cwd }).then(({ source }) => taskFactsOf(source, data));
+  if (sources.size >= mostSources) sources.clear();
   sources.set(key, known);
   return known;
 }

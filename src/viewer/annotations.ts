@@ -31,6 +31,7 @@ export class Annotations {
   #read = 0;
   #file = "";
   #version = 0;
+  #refreshing = Promise.resolve();
 
   constructor(path: string) {
     this.path = path;
@@ -57,15 +58,15 @@ export class Annotations {
   }
 
   /** Reads lines that were added. A last line without an end is being written. Never rejects. */
-  async refresh(): Promise<void> {
-    try {
-      await this.#refresh();
-    } catch (error) {
-      this.#forget(messageOf(error));
-    }
+  refresh(): Promise<void> {
+    // One after the other, because each begins where the one before ended.
+    this.#refreshing = this.#refreshing
+      .then(() => this.#readOn())
+      .catch((error: unknown) => this.#forget(messageOf(error)));
+    return this.#refreshing;
   }
 
-  async #refresh(): Promise<void> {
+  async #readOn(): Promise<void> {
     let file: FileHandle;
     try {
       // A pipe would wait for its writer.

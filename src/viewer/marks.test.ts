@@ -60,6 +60,10 @@ describe("annotations", () => {
         (at % 2 === 0 ? one : two).add(facts(`e${at}`), { ...right, why: "é".repeat(at * 40) }),
       ),
     );
+    await Promise.all([one.refresh(), one.refresh(), one.refresh()]);
+    expect([one.marks.size, one.unreadable]).toEqual([40, 0]);
+    await two.add(facts("later"), right);
+    await two.add(facts("later"), null);
     await one.refresh();
     expect([one.marks.size, one.unreadable]).toEqual([40, 0]);
     await appendFile(path, '{"format":1,"episode":"e0","verdict":"wro');

@@ -53,11 +53,11 @@ export function readOnlyReason({ readOnly }: Pick<RunFacts, "readOnly">): string
 }
 
 /** Keeps a mark, or takes it back. Rejects with an `Error` whose message is for users. */
-export async function keepMark(run: string, episode: string, mark: Omit<Mark, "at"> | null): Promise<Mark | null> {
+export async function keepMark(run: string, episode: number, mark: Omit<Mark, "at"> | null): Promise<Mark | null> {
   const response = await send(apiPath("mark", { run }), {
     method: "POST",
     headers: { "content-type": "application/json", "x-viewer-write": writeToken ?? "" },
-    body: JSON.stringify({ episode, mark }),
+    body: JSON.stringify({ episode: String(episode), mark }),
   });
   const body = (await response.json()) as { readonly mark: Mark | null } | Refusal;
   if ("error" in body) throw new Error(body.error);

@@ -47,7 +47,7 @@ function Editor({ facts, row, initial }: MarkBoxProps) {
     const send = async (before: Promise<void>): Promise<void> => {
       await before;
       try {
-        await keepMark(facts.key, row.id, draft);
+        await keepMark(facts.key, row.number, draft);
         setSaid(draft === null ? "taken back" : "kept");
       } catch (error) {
         setSaid(error instanceof Error ? error.message : String(error));
