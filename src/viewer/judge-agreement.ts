@@ -1,11 +1,11 @@
-// How far judges agree with the marks that people gave: for each score of a judge, for the reward,
+// Agreement of judges with the marks that people gave: for each score of a judge, for the reward,
 // and for the attribution of faults. A score counts as "right" from the middle of its scale on.
 
 import { isSuccess, type Rating, ratingAgreement } from "../statistics/index.ts";
 import { objectOf, textOf } from "./episode-store.ts";
 import { type JudgeAgreement, type Mark, type PlainJson, type Row, wellFormed } from "./wire/index.ts";
 
-/** What a judge said of one episode. */
+/** The verdict of a judge on one episode. */
 export type Saying = { readonly judge: string; readonly rule: string; readonly isRight: boolean };
 
 const passes = "the reward is 1";

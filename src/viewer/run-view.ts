@@ -6,7 +6,7 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { extractOf } from "./episode-extract.ts";
-import { RunMarks } from "./run-marks.ts";
+import type { RunMarks } from "./run-marks.ts";
 import { readScoredFaults, scoreKey } from "./scored-faults.ts";
 import { faultCounts, hasReason, isUnsuccessful, summaryOf, taskRows } from "./summary.ts";
 import { linesOfEpisode, TrainerComparison, type TrainerLogprobs } from "./trainer-logprobs.ts";
@@ -75,7 +75,9 @@ export class RunView {
   readonly store: EpisodeStore;
   readonly key: string;
   readonly #trainer: TrainerLogprobs | null;
-  readonly #marks: RunMarks;
+  /** Loaded by the first refresh. */
+  #marks: RunMarks | null = null;
+  readonly #isReadOnly: boolean;
   readonly #attribute: NonNullable<RunViewOptions["attribute"]> | null;
   /** Attributions that `eval` wrote beside the run, by task and trial. */
   #scored: ReadonlyMap<string, RowFault> | null = null;
@@ -98,8 +100,7 @@ export class RunView {
     { trainer = null, attribute = null, isReadOnly = false }: RunViewOptions = {},
   ) {
     this.store = store;
-    const { location, kind } = store.facts;
-    this.#marks = new RunMarks(location, { isFile: kind === "file", isReadOnly });
+    this.#isReadOnly = isReadOnly;
     this.#attribute = attribute;
     this.key = key;
     this.#trainer = trainer;
@@ -107,7 +108,7 @@ export class RunView {
   }
 
   get facts(): RunFacts {
-    return { key: this.key, ...this.store.facts, readOnly: this.#marks.readOnly };
+    return { key: this.key, ...this.store.facts, readOnly: this.#marks?.readOnly ?? null };
   }
 
   async close(): Promise<void> {
@@ -123,7 +124,7 @@ export class RunView {
     if (performance.now() - this.#refreshed < refreshMs) return;
     this.#refreshing ??= (async () => {
       if (!(await this.store.refresh())) this.#forget();
-      await this.#marks.refresh();
+      await (await this.#openMarks()).refresh();
       this.#refreshed = performance.now();
       this.#reading ??= this.#readOn().finally(() => (this.#reading = null));
       // The next request reports what could not be read.
@@ -147,8 +148,9 @@ export class RunView {
     const masks = this.#maskCheck();
     const counted = `${read}`;
     if (this.#summary?.version !== counted) this.#summary = { version: counted, value: summaryOf(this.#rows) };
-    const marks = this.#marks.summary(this.#rows, `${read} ${this.#attributed}`);
-    const version = [episodes, read, masks.checked, this.#attributed, facts.status, this.#marks.version].join("-");
+    const open = await this.#openMarks();
+    const marks = open.summary(this.#rows, `${read} ${this.#attributed}`);
+    const version = [episodes, read, masks.checked, this.#attributed, facts.status, open.version].join("-");
     const trainer = this.#compared?.check(masks.isDone) ?? null;
     const faults = this.#canAttribute
       ? { counts: faultCounts(this.#rows), isDone: this.#attributed >= episodes }
@@ -210,7 +212,7 @@ export class RunView {
       .sort((a, b) => a.sampleIndex - b.sampleIndex);
     const next = place + 2 <= this.store.count ? place + 2 : null;
     const trainer = this.#trainer === null ? null : linesOfEpisode(this.#trainer, row.id);
-    const mark = this.#marks.of(row);
+    const mark = this.#marks?.of(row) ?? null;
     return { row, group, previous: place > 0 ? place : null, next, trainer, mark, episode: line };
   }
 
@@ -222,17 +224,23 @@ export class RunView {
     await this.refresh();
     const place = await this.#placeOf(name);
     const row = this.#rows[place] ?? (await this.store.rows(place, place + 1))[0]!;
-    return this.#marks.set(row, mark);
+    return (await this.#openMarks()).set(row, mark);
   }
 
   /** The marks as labels of `eval --labels`. */
   async labels(): Promise<MarkLabels> {
     await this.readAll();
-    return this.#marks.labels(this.#rows, this.facts.name);
+    return (await this.#openMarks()).labels(this.#rows, this.facts.name);
+  }
+
+  async #openMarks(): Promise<RunMarks> {
+    const { RunMarks: Marks } = await import("./run-marks.ts");
+    const { location, kind } = this.facts;
+    return (this.#marks ??= new Marks(location, { isFile: kind === "file", isReadOnly: this.#isReadOnly }));
   }
 
   #isMarked(row: Row, label: string): boolean {
-    return (this.#marks.of(row)?.verdict ?? "unmarked") === label;
+    return (this.#marks?.of(row)?.verdict ?? "unmarked") === label;
   }
 
   /** All rows of a group, in the order of their place in it. */
@@ -325,7 +333,7 @@ export class RunView {
       await setImmediate();
       started = performance.now();
     }
-    await this.#marks.readSayings(this.#rows, (place) => this.store.line(place));
+    await (await this.#openMarks()).readSayings(this.#rows, (place) => this.store.line(place));
     await this.#attributeFaults();
   }
 
@@ -387,7 +395,7 @@ export class RunView {
     this.#summary = null;
     this.#scored = null;
     this.#attributed = 0;
-    this.#marks.forget();
+    this.#marks?.forget();
     this.#extracts.clear();
   }
 }

@@ -7,7 +7,6 @@ import { ConfigurationError } from "../core/index.ts";
 import { type Listener, listen } from "../http/index.ts";
 import { isOwnOrigin, requestAddress } from "../lib/address.ts";
 import { answer, useRun, type ViewerParts } from "./answers.ts";
-import { readMark } from "./annotations.ts";
 import { objectOf } from "./episode-store.ts";
 import { readPageParts, safeHeaders, servedPage } from "./page.ts";
 import type { RunView } from "./run-view.ts";
@@ -139,6 +138,7 @@ async function mark(
     throw malformed;
   }
   const name = body?.["episode"];
+  const { readMark } = await import("./annotations.ts");
   const given = body?.["mark"] === null ? null : readMark(body?.["mark"]);
   if (typeof name !== "string" || given === undefined) throw malformed;
   const kept = await useRun(query, parts, (run) => run.mark(name, given));

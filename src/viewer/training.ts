@@ -6,7 +6,7 @@ import { basename, join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { agreementLimits, type Interval, rateInterval } from "../statistics/index.ts";
 import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
-import { readGroups } from "./training-groups.ts";
+import type { readGroups } from "./training-groups.ts";
 import type { PlainJson, PlainObject, RunFacts, Training, TrainingPoint, TrainingStep } from "./wire/index.ts";
 import { readRegular } from "../system/regular-file.ts";
 
@@ -74,7 +74,7 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
 export async function readTraining(folder: string, facts: RunFacts): Promise<Training> {
   const text = await readRegular(join(folder, "metrics.csv"), "utf8").catch(() => "");
   const train = await readJsonFile(join(folder, "train.json")).catch(() => null);
-  const groups = await readGroups(folder);
+  const groups = await recordedGroups(folder);
   const tasks = objectOf(train?.["learning"])?.["evalTasks"];
   const steps = readMetrics(text).map((step) => ({
     ...withInterval(step, tasks),
@@ -119,8 +119,11 @@ function intervalOf(rate: number | null, tasks: unknown): Interval | null {
 
 /** The groups of one step. */
 export async function readTrainingStep(folder: string, step: number): Promise<TrainingStep> {
-  return { step, groups: (await readGroups(folder)).get(step)?.groups ?? null };
+  return { step, groups: (await recordedGroups(folder)).get(step)?.groups ?? null };
 }
+
+const recordedGroups = async (folder: string): ReturnType<typeof readGroups> =>
+  (await import("./training-groups.ts")).readGroups(folder);
 
 /**
  * Steps in their order. A line that is being written is omitted; of a step that was made again, the

@@ -34,7 +34,7 @@ export function chartsOf(training: Training, other: Training | null, x: readonly
   const own = linesOf(training, x);
   const others = other === null ? null : linesOf(other, x);
   return own.map(({ lines, ...chart }, at) => {
-    // Of trainings over each other, the smoothed curve is enough.
+    // The smoothed curve is enough where two trainings lie over each other.
     const isShown = ({ isFaint }: Line): boolean => others === null || isFaint !== true;
     const dashed = (others?.[at]?.lines ?? []).filter(isShown).map((line) => ({
       ...line,
