@@ -56,7 +56,7 @@ describe.skipIf(sharedFolder("tau-bench", "retail") === null)(
           return Object.fromEntries(rows.map(({ taskIndex, fault }) => [String(taskIndex), fault?.rule] as const));
         };
         expect(await rulesOf(0)).toEqual(byEval);
-        // Without the facts of the task, nobody knows what the user withheld.
+        // Without the facts of the task, no one knows what the user withheld.
         expect(await rulesOf(1)).not.toEqual(byEval);
       } finally {
         await viewer.close();

@@ -9,7 +9,7 @@ import { replaceFile } from "./training-folder.ts";
 export const groupsFile = "groups.jsonl";
 
 export type StepGroups = {
-  /** Steps by which the oldest weights that sampled are behind; `null` if not known. */
+  /** Number of steps since the oldest weights that sampled; `null` if not known. */
   readonly staleness: number | null;
   readonly groups: readonly GroupRecord[];
 };

@@ -62,14 +62,14 @@ export function isRunFolder(folder: string): boolean {
   return fileAt(join(folder, runFiles.episodes)) !== null || ownManifest(folder + sep) !== null;
 }
 
-/** The run.json of a run of ours; `null` if there is none. `at`: a folder with a separator at its end. */
+/** The run.json of a run of ours; `null` for any other folder. `at`: its path with a separator at its end. */
 function ownManifest(at: string): Stats | null {
   const manifest = fileAt(at + runFiles.manifest);
   if (manifest === null || fileAt(at + runFiles.episodes) !== null) return manifest;
   return isForeignManifest(at + runFiles.manifest) ? null : manifest;
 }
 
-/** `null` if there is no such file, or it cannot be read. */
+/** `null` for one that cannot be read, or is not a file. */
 function fileAt(path: string): Stats | null {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
@@ -184,7 +184,7 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
   return { found: found.slice(0, mostFound), notes: [...notes].slice(0, 20) };
 }
 
-/** Names a folder in whatever way it is reached; the path of one that is gone. */
+/** The same name for a folder however it is reached; the path of one that is gone. */
 function identityOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? path : `${found.dev}:${found.ino}`;

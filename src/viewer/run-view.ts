@@ -218,7 +218,7 @@ export class RunView {
 
   /**
    * Marks an episode, by its number or id; `null` takes the mark back. Rejects with a
-   * `ConfigurationError` if there is no such episode, or the mark cannot be kept.
+   * `ConfigurationError` if the run lacks the episode, or the mark cannot be kept.
    */
   async mark(name: string, mark: Omit<Mark, "at"> | null): Promise<Mark | null> {
     await this.refresh();

@@ -15,7 +15,7 @@ export type Line = {
   readonly isFaint?: boolean;
   /** Lengths of dashes and gaps, so that lines differ by more than their colour. @default a solid line */
   readonly dash?: readonly number[];
-  /** Bounds of an area behind the line. */
+  /** Bounds of an area that is drawn below the line. */
   readonly band?: Bounds;
 };
 

@@ -309,7 +309,7 @@ export type EpisodePage<Line = ShownEpisode> = {
   readonly next: number | null;
   /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerLines | null;
-  /** `null` if nobody marked it. */
+  /** `null` if no one marked it. */
   readonly mark: Mark | null;
   readonly episode: Line;
 };
