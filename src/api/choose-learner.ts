@@ -10,6 +10,8 @@ import {
   type PolicyParts,
   readClonedSamples,
   type Sabotage,
+  groupRecords,
+  stalenessOf,
   stepMetrics,
   type Trainer,
 } from "../learner/index.ts";
@@ -81,14 +83,17 @@ export async function createLearner(
       },
       state,
     );
+    let last: ReturnType<NonNullable<Learner["lastGroups"]>> = null;
     return {
       get state() {
         return policy.state;
       },
       step: async (signal) => {
         const step = await policy.step(signal);
+        last = step === null ? null : { staleness: stalenessOf(step), groups: groupRecords(step) };
         return step === null ? null : stepMetrics(step);
       },
+      lastGroups: () => last,
     };
   }
   if (cloner === null) {

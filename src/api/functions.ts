@@ -261,8 +261,9 @@ export const view: typeof viewModule.view = async (...given) => (await import(".
 
 /**
  * Writes the content of {@link view} into one HTML file that opens from a disk: an episode, the
- * episodes that an expression selects, a comparison of two runs, or a training. Resolves with its
- * size in bytes; rejects as `view` does.
+ * episodes that an expression selects, a comparison of two runs, or a training; or the marks of a
+ * run as labels, if the file ends in ".json". Resolves with its size in bytes; rejects as `view`
+ * does.
  *
  * @example
  * await exportView({ sources: ["runs/first"], episode: "36", file: "episode-36.html" });

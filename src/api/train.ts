@@ -72,7 +72,7 @@ export type TrainOptions = Omit<RolloutSettingOptions, keyof TrainSettings> &
 export type TrainResult = TrainingResult & {
   /**
    * The path for commands: relative to `cwd`, or as it was given. The folder holds train.json,
-   * metrics.csv, pass-rate.svg and checkpoints/.
+   * metrics.csv, groups.jsonl, pass-rate.svg and checkpoints/.
    */
   readonly folder: string;
 };

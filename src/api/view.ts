@@ -7,7 +7,6 @@ import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
 import { ConfigurationError } from "../core/index.ts";
 import { openForeignFile } from "../foreign/index.ts";
-import { runFiles } from "../store/index.ts";
 import { isLoopback } from "../lib/address.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import {
@@ -15,28 +14,34 @@ import {
   type ExportChoice,
   exportPage,
   Home,
+  isRunFolder,
   isTrainingFolder,
   openFolderStore,
   openForeignStore,
   openTrainingStore,
   readTrainerLogprobs,
-  type RowFault,
   RunView,
+  type RunViewOptions,
   serveViewer,
   type ViewerParts,
 } from "../viewer/index.ts";
 import type { tokenizerOf } from "./choose-model.ts";
 import type { CallOptions } from "./options.ts";
 import { listenSettings, readListen } from "./listen.ts";
-import type { SettingValues } from "../parts/setting.ts";
+import { flag, readFlags, section, type SettingValues } from "../parts/setting.ts";
 import { SpecialFileError } from "../system/regular-file.ts";
 import { announceViewer } from "../system/running-viewers.ts";
 
-export const viewSettings = listenSettings(
-  "The viewer",
-  8970,
-  "address to serve the page on; beyond this machine, the printed address includes a token",
-);
+export const viewSettings = {
+  ...listenSettings(
+    "The viewer",
+    8970,
+    "address to serve the page on; beyond this machine, the printed address includes a token",
+  ),
+  ...section("The viewer", {
+    readOnly: flag.help("keep no marks of people: the page only shows"),
+  }),
+};
 
 /** Options of {@link view}: the flags of the command `view` in camelCase. */
 export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
@@ -64,11 +69,12 @@ export type RunningViewer = {
 export async function view(options: ViewOptions): Promise<RunningViewer> {
   const { cwd = process.cwd() } = options;
   const { host, port } = readListen(viewSettings, options);
+  const { readOnly: isReadOnly } = readFlags({ readOnly: viewSettings.readOnly }, options);
   const opened = new Opened();
   try {
-    const parts = await openParts(options, cwd, opened);
+    const parts = await openParts({ ...options, isReadOnly }, cwd, opened);
     const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
-    const listener = await serveViewer(parts, { host, port, token });
+    const listener = await serveViewer(parts, { host, port, token, isReadOnly });
     opened.add(() => listener.close());
     const url = token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`;
     const locations = parts.runs.map(({ facts }) => facts.location);
@@ -85,7 +91,10 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
 export type ExportViewOptions = Pick<ViewOptions, "cwd" | "logprobs"> &
   Required<Pick<ViewOptions, "sources">> &
   ExportChoice & {
-    /** Path of the file to write. */
+    /**
+     * Path of the file to write: a page, or, where it ends in ".json", the marks of a run as labels
+     * of `eval --labels`.
+     */
     readonly file: string;
   };
 
@@ -105,9 +114,9 @@ export async function exportView({
         `Cannot export "${parts.home.folder}": it is not a run, but may have runs below it; name one of them.`,
       );
     }
-    const html = await exportPage(parts, choice);
-    await writeFile(resolve(cwd, file), html);
-    return Buffer.byteLength(html);
+    const text = file.endsWith(".json") ? await exportLabels(parts, choice) : await exportPage(parts, choice);
+    await writeFile(resolve(cwd, file), text);
+    return Buffer.byteLength(text);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined || error instanceof SpecialFileError) throw error;
@@ -117,9 +126,23 @@ export async function exportView({
   }
 }
 
+/** The marks of a run as `eval --labels` reads them. */
+async function exportLabels({ runs: [run, ...others] }: ViewerParts, choice: ExportChoice): Promise<string> {
+  if (run === undefined || others.length > 0 || !run.facts.hasEpisodes || Object.keys(choice).length > 0) {
+    throw new ConfigurationError(
+      "Cannot export labels: they are all marks of one run; name one run, without --episode and --where. A page has the ending .html.",
+    );
+  }
+  return `${JSON.stringify(await run.labels(), null, 2)}\n`;
+}
+
 /** `opened` receives the runs. */
 async function openParts(
-  { sources = ["."], logprobs }: Pick<ViewOptions, "sources" | "logprobs">,
+  {
+    sources = ["."],
+    logprobs,
+    isReadOnly = false,
+  }: Pick<ViewOptions, "sources" | "logprobs"> & { isReadOnly?: boolean },
   cwd: string,
   opened: Opened,
 ): Promise<ViewerParts> {
@@ -129,6 +152,8 @@ async function openParts(
     );
   }
   const tokenizerOf = tokenizers(cwd);
+  const attribute: RunViewOptions["attribute"] = async (line, folder) =>
+    (await import("./view-faults.ts")).attributeStored(line, { folder, cwd });
   const [only] = sources;
   if (only !== undefined && sources.length === 1 && (await isListed(only, cwd))) {
     if (logprobs !== undefined) {
@@ -136,7 +161,7 @@ async function openParts(
         `Cannot use --logprobs with "${only}": a trainer's logprobs are laid over one run, and this folder is not one; name the run.`,
       );
     }
-    const home = new Home(resolve(cwd, only), (path) => openStore(path, cwd), { attribute });
+    const home = new Home(resolve(cwd, only), (path) => openStore(path, cwd), { attribute, isReadOnly });
     opened.add(() => home.close());
     await home.refresh();
     return { runs: [], home, tokenizerOf };
@@ -144,7 +169,7 @@ async function openParts(
   const trainer = logprobs === undefined ? null : await readOverlay(logprobs, sources, cwd);
   const runs: RunView[] = [];
   for (const source of sources) {
-    const run = new RunView(await openStore(source, cwd), String(runs.length), { trainer, attribute });
+    const run = new RunView(await openStore(source, cwd), String(runs.length), { trainer, attribute, isReadOnly });
     opened.add(() => run.close());
     runs.push(run);
   }
@@ -154,20 +179,6 @@ async function openParts(
     );
   }
   return { runs, home: null, tokenizerOf };
-}
-
-/** Attributes a failure by the rules of `eval`, from what the record of the episode says. */
-async function attribute(line: Buffer): Promise<RowFault> {
-  const [{ attributeFault, conversationOf }, { episodeFromJson }, { parseJson }] = await Promise.all([
-    import("../graders/index.ts"),
-    import("../store/index.ts"),
-    import("../python-semantics/json/index.ts"),
-  ]);
-  const episode = episodeFromJson(parseJson(line.toString("utf8")), "an episode");
-  const { outcome, failure, task } = episode;
-  const unknown = { tools: [], userTools: [], expectedCalls: null, isReachable: null, knownFacts: [] };
-  const facts = { instruction: task.instruction, ...unknown };
-  return attributeFault({ conversation: conversationOf(episode), outcome, failure, facts });
 }
 
 /** Loads each tokenizer once. */
@@ -185,7 +196,7 @@ function tokenizers(cwd: string): ViewerParts["tokenizerOf"] {
 async function isListed(source: string, cwd: string): Promise<boolean> {
   const path = resolve(cwd, source);
   if (!existsSync(path) || !statSync(path).isDirectory() || isTrainingFolder(path)) return false;
-  if (existsSync(resolve(path, runFiles.manifest)) || existsSync(resolve(path, runFiles.episodes))) return false;
+  if (isRunFolder(path)) return false;
   return (await openForeignFile(path, source).catch(() => null)) === null;
 }
 
@@ -222,7 +233,7 @@ async function openStore(source: string, cwd: string): Promise<EpisodeStore> {
   }
   const isFolder = statSync(path).isDirectory();
   if (isFolder && isTrainingFolder(path)) return openTrainingStore(path);
-  if (isFolder && existsSync(resolve(path, runFiles.manifest))) return openFolderStore(path);
+  if (isFolder && isRunFolder(path)) return openFolderStore(path);
   const file = await openForeignFile(path, source);
   if (file !== null) return openForeignStore(path, file);
   if (isFolder) return openFolderStore(path);

@@ -35,6 +35,9 @@ export {
   type PolicyUpdate,
   type StepGroup,
   type StepMetrics,
+  type GroupRecord,
+  groupRecords,
+  stalenessOf,
   stepMetrics,
 } from "./policy-learner.ts";
 export {

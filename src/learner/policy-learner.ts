@@ -365,6 +365,52 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
   };
 }
 
+/** A group of a step as groups.jsonl records it: its rewards, without its episodes. */
+export type GroupRecord = {
+  readonly task: string;
+  /** Place of the task in its split. */
+  readonly index: number;
+  /** One per episode; `null` where it has none. */
+  readonly rewards: readonly (number | null)[];
+  /** True if the group had something to teach. */
+  readonly taught: boolean;
+  /** Format errors of all its episodes, and tokens that were sampled in them. */
+  readonly problems: number;
+  readonly sampledTokens: number;
+};
+
+export function groupRecords({ groups }: Pick<PolicyStep, "groups">): readonly GroupRecord[] {
+  return groups.map(({ task, episodes, hasZeroVariance: isSilent }) => ({
+    task: task.id,
+    index: task.index,
+    rewards: episodes.map(({ episode }) => episode.reward),
+    taught: !isSilent,
+    problems: episodes.reduce((sum, { episode }) => sum + episode.problems.length, 0),
+    sampledTokens: episodes.reduce(
+      (sum, { episode }) => episode.trajectory.turns.reduce((own, turn) => own + turn.sampledTokens.length, sum),
+      0,
+    ),
+  }));
+}
+
+/**
+ * Largest number of steps by which the weights that sampled a token are older than those that the
+ * step trains; `null` if a version is not named by a number.
+ */
+export function stalenessOf({ groups, weightVersion }: Pick<PolicyStep, "groups" | "weightVersion">): number | null {
+  const numberIn = (version: string | null): number => Number(/(\d{1,15})$/.exec(version ?? "")?.[1] ?? Number.NaN);
+  const current = numberIn(weightVersion);
+  let oldest = current;
+  for (const { episodes } of groups) {
+    for (const { episode } of episodes) {
+      for (const { weightSpans } of episode.trajectory.turns) {
+        for (const { dispatch, reply } of weightSpans) oldest = Math.min(oldest, numberIn(dispatch ?? reply));
+      }
+    }
+  }
+  return Number.isNaN(oldest) ? null : current - oldest;
+}
+
 /** The share of episodes with the most frequent sequence of tool calls. */
 function commonestBehaviour(episodes: readonly Episode[]): number | null {
   if (episodes.length === 0) return null;

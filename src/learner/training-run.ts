@@ -30,6 +30,7 @@ import {
   writeMetrics,
   writeOutcomes,
 } from "./training-folder.ts";
+import { appendGroups, groupsFile, keepGroups, type StepGroups } from "./group-records.ts";
 
 /** An algorithm: makes one step after another. */
 export interface Learner {
@@ -39,6 +40,8 @@ export interface Learner {
    * has the new weights.
    */
   step(signal: AbortSignal): Promise<StepMetrics | null>;
+  /** Groups of the last step, for groups.jsonl. @default none are recorded */
+  lastGroups?(): StepGroups | null;
 }
 
 /** Reason why a training ended. Only "collapse" is a bad end. */
@@ -177,6 +180,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     // Rows written by versions without greedy evaluation lack this column.
     kept.forEach((row) => remember({ ...row, held_out_greedy: row["held_out_greedy"] ?? null }));
     await keep(() => writeMetrics(path("metrics.csv"), rows));
+    await keep(() => keepGroups(path(groupsFile), saved.state.step));
   }
   const before = await evaluateBefore();
   if (before !== null) notice(`before: ${ratesText(before)} of ${before.sampled.length} held-out tasks`);
@@ -246,6 +250,8 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
         held_out_pass_rate: found === null ? null : passRateOf(found.sampled),
         held_out_greedy: found === null ? null : passRateOf(found.greedy),
       };
+      const groups = learner.lastGroups?.() ?? null;
+      if (groups !== null) await keep(() => appendGroups(path(groupsFile), { step: made, ...groups }));
       await keep(() => appendMetrics(path("metrics.csv"), row, rows.length === 0));
       options.onStep?.(row);
       const collapse = remember(row);

@@ -16,7 +16,7 @@ export {
   rateInterval,
   type TaskTally,
 } from "./rates.ts";
-export { signFlipTest } from "./paired.ts";
+export { type Rating, ratingAgreement, type RatingAgreement, signFlipTest } from "./paired.ts";
 export {
   type ComparedEpisode,
   type ComparedRun,

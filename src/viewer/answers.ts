@@ -1,10 +1,10 @@
-// The viewer's answers by path, for its server and for exported pages. Answers only read; nothing
-// can be changed.
+// The viewer's answers by path, for its server and for exported pages. Answers only read: what can
+// be changed is in `server.ts`.
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { comparePage } from "./compare-page.ts";
 import { packedText } from "./token-text.ts";
-import { readTraining } from "./training.ts";
+import { readTraining, readTrainingStep } from "./training.ts";
 import type { Home } from "./home.ts";
 import type { RunView } from "./run-view.ts";
 import { decodeEpisode } from "./wire/index.ts";
@@ -59,20 +59,19 @@ const handlers: Readonly<Record<string, Handler>> = {
     });
     return query.get("since") === page.version && !page.isReading ? { unchanged: true } : page;
   },
-  facts: async (query, parts) => {
-    const run = await runOf(query, parts);
+  facts: ofRun(async (run) => {
     await run.refresh();
     return run.facts;
-  },
-  summary: async (query, parts) => {
-    const summary = await (await runOf(query, parts)).summary();
+  }),
+  summary: ofRun(async (run, query) => {
+    const summary = await run.summary();
     return query.get("since") === summary.version ? { unchanged: true } : summary;
-  },
-  rows: async (query, parts) => {
+  }),
+  rows: ofRun((run, query) => {
     const [where, kind, label, task, sort, known] = ["where", "kind", "reason", "task", "sort", "known"].map((key) =>
       query.get(key),
     );
-    return (await runOf(query, parts)).rows({
+    return run.rows({
       ...(where ? { where } : {}),
       ...(kind && label ? { reason: { kind: kind as Reason["kind"], label } } : {}),
       ...(task ? { task } : {}),
@@ -80,51 +79,59 @@ const handlers: Readonly<Record<string, Handler>> = {
       ...(known ? { after: { number: Number(query.get("after")), id: known } } : {}),
       ...pageOf(query),
     });
-  },
-  tasks: async (query, parts) =>
-    (await runOf(query, parts)).tasks({ never: query.get("never") === "1", ...pageOf(query) }),
-  episode: async (query, parts) => {
-    const { episode, ...facts } = await (await runOf(query, parts)).episode(query.get("id") ?? "");
+  }),
+  tasks: ofRun((run, query) => run.tasks({ never: query.get("never") === "1", ...pageOf(query) })),
+  episode: ofRun(async (run, query) => {
+    const { episode, ...facts } = await run.episode(query.get("id") ?? "");
     // The line unchanged: parsing and writing it again would cost more than reading it.
     return Buffer.concat([Buffer.from(`${JSON.stringify(facts).slice(0, -1)},"episode":`), episode, Buffer.from("}")]);
-  },
-  extracts: async (query, parts) => {
+  }),
+  extracts: ofRun((run, query) => {
     const numbers = (query.get("numbers") ?? "")
       .slice(0, 8 * mostRows)
       .split(",")
       .map(Number);
-    return (await runOf(query, parts)).extracts(numbers.filter(Number.isSafeInteger).slice(0, mostRows));
-  },
-  group: async (query, parts) => (await runOf(query, parts)).group(query.get("id") ?? ""),
-  text: async (query, parts) => {
-    const run = await runOf(query, parts);
+    return run.extracts(numbers.filter(Number.isSafeInteger).slice(0, mostRows));
+  }),
+  labels: ofRun((run) => run.labels()),
+  group: ofRun((run, query) => run.group(query.get("id") ?? "")),
+  text: ofRun(async (run, query, parts) => {
     const { episode } = await run.episode(query.get("id") ?? "");
     const tokenizer = run.store.hasTokenizer
       ? await parts.tokenizerOf(run.store.modelFolder, run.facts.location)
       : null;
     if (tokenizer === null) return null;
     return packedText(decodeEpisode(JSON.parse(episode.toString("utf8")) as StoredEpisode), tokenizer);
-  },
-  training: async (query, parts) => {
-    const run = await runOf(query, parts);
+  }),
+  training: ofRun(async (run, query) => {
     await run.refresh();
     const training = await readTraining(run.facts.location, run.facts);
     return query.get("since") === training.version ? { unchanged: true } : training;
-  },
-  compare: async (query, { runs, home }) => {
+  }),
+  step: ofRun((run, query) => readTrainingStep(run.facts.location, Number(query.get("step") ?? Number.NaN))),
+  compare: (query, { runs, home }) => {
     if (home === null) return comparePage(runs);
-    const keys = ["a", "b"].map((name) => query.get(name) ?? "");
-    return comparePage(await Promise.all(keys.map((key) => home.open(key))));
+    const [a, b] = [query.get("a") ?? "", query.get("b") ?? ""];
+    return home.use(a, (first) => home.use(b, (second) => comparePage([first, second])));
   },
   alive: () => Promise.resolve({ name: "trainable-agents view" }),
 };
 
-/** The run that `run` names: by its place among those that were named, or by its path below the folder. */
-export async function runOf(query: URLSearchParams, { runs, home }: ViewerParts): Promise<RunView> {
+/** Answers about one run, which stays open until the answer is made. */
+function ofRun(make: (run: RunView, query: URLSearchParams, parts: ViewerParts) => Promise<unknown>): Handler {
+  return (query, parts) => useRun(query, parts, (run) => make(run, query, parts));
+}
+
+/** Uses the run that `run` names: by its place among those that were named, or by its path below the folder. */
+export async function useRun<T>(
+  query: URLSearchParams,
+  { runs, home }: ViewerParts,
+  work: (run: RunView) => Promise<T>,
+): Promise<T> {
   const key = query.get("run") ?? "0";
-  if (home !== null) return home.open(key);
+  if (home !== null) return home.use(key, work);
   const run = runs.find((one) => one.key === key);
-  if (run !== undefined) return run;
+  if (run !== undefined) return work(run);
   throw new ConfigurationError(
     `Cannot find run ${JSON.stringify(key.slice(0, 200))}: ${runs.length} are open; use an index from 0.`,
   );

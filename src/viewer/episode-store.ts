@@ -19,7 +19,7 @@ import type { Hit, PlainJson, PlainObject, Row, RunFacts } from "./wire/index.ts
 import { readRegular } from "../system/regular-file.ts";
 
 /** Facts about a run, before it has a place among the runs that are shown. */
-export type StoreFacts = Omit<RunFacts, "key">;
+export type StoreFacts = Omit<RunFacts, "key" | "readOnly">;
 
 export interface EpisodeStore {
   /** Facts about the run, as of the last refresh. */

@@ -39,11 +39,16 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
     const { row } = await run.episode(choice.episode);
     await keepEpisodes(run, [row], { answers, keep });
     home = `#/0/episode/${row.number}`;
+  } else if (runs.every(({ facts }) => facts.hasTraining)) {
+    for (const { key } of runs) await keep(apiPath("training", { run: key }));
+    if (runs.length === 2) home = "#/0?with=1";
   } else if (runs.length > 1 && choice.where === undefined) {
     await keepComparison(runs, { answers, keep });
     home = "#/compare";
   } else if (run.facts.hasEpisodes) await keepFilter(run, choice.where, { answers, keep });
-  else await keep(apiPath("training", { run: "0" }));
+  else {
+    throw new ConfigurationError("Cannot export a training with --where: it stores no episodes; name it without.");
+  }
   return exportedPage(await readPageParts(), { home, answers });
 }
 
@@ -97,7 +102,7 @@ async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep 
   const neighbour = (number: number | null): number | null => (number !== null && numbers.has(number) ? number : null);
   let bytes = 0;
   for (const { number, id } of rows) {
-    const { episode, group, previous, next, row, trainer } = await run.episode(String(number));
+    const { episode, group, previous, next, row, trainer, mark } = await run.episode(String(number));
     bytes += episode.length + (trainer?.rows.reduce((sum, { logprobs }) => sum + logprobs.length, 0) ?? 0);
     if (bytes > mostBytes) {
       throw new ConfigurationError(
@@ -110,6 +115,7 @@ async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep 
       previous: neighbour(previous),
       next: neighbour(next),
       trainer,
+      mark,
     };
     const body = `${JSON.stringify(facts).slice(0, -1)},"episode":${episode.toString("utf8")}}`;
     answers[apiPath("episode", { run: run.key, id: number })] = body;

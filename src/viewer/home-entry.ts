@@ -2,8 +2,8 @@
 // its rates from its index. Files of other tools have no index, so theirs are read if they are
 // small. Nothing here opens a run.
 
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { existsSync, readFileSync, type Stats, statSync } from "node:fs";
+import { basename, dirname, join, sep } from "node:path";
 import { messageOf } from "../core/index.ts";
 import { type ForeignFormat, openForeignFile, recogniseForeignFile } from "../foreign/index.ts";
 import { isSuccess, rateInterval } from "../statistics/index.ts";
@@ -20,34 +20,49 @@ const mostLog = 16 << 20;
 const curvePoints = 40;
 
 /** Sizes and times of the files of an entry: the text changes whenever a file that it is read from does. */
-export type Signature = { readonly text: string; readonly writtenMs: number };
+export type Signature = {
+  readonly text: string;
+  readonly writtenMs: number;
+  /** The file that describes the entry; `null` if there is none. */
+  readonly first: Stats | null;
+};
 
 /** `null` if nothing is there any more. */
-export function signatureOf({ path, kind }: Found): Signature | null {
-  const files = {
-    run: [runFiles.manifest, runFiles.index].map((name) => join(path, name)),
-    training: ["train.json", "metrics.csv", "result.json"].map((name) => join(path, name)),
-    log: [path],
-  }[kind];
-  const found = files.map((file) => statSync(file, { throwIfNoEntry: false }) ?? null);
-  const newest = found.reduce((latest, one) => Math.max(latest, one?.mtimeMs ?? 0), 0);
+export function signatureOf({ path, kind, manifest }: Found): Signature | null {
+  const found = signed[kind].map((name, at) =>
+    at === 0 && manifest !== null ? manifest : (statSync(path + name, { throwIfNoEntry: false }) ?? null),
+  );
+  let [text, newest] = ["", 0];
+  for (const one of found) {
+    text += `${one?.size}:${one?.mtimeMs} `;
+    newest = Math.max(newest, one?.mtimeMs ?? 0);
+  }
   if (kind === "log" && newest === 0) return null;
-  return { text: found.map((one) => `${one?.size}:${one?.mtimeMs}`).join(" "), writtenMs: newest };
+  return { text, writtenMs: newest, first: found[0] ?? null };
 }
+
+/** Files whose changes change an entry, as ends of its path; the first is the one that describes it. */
+const signed: Readonly<Record<Found["kind"], readonly string[]>> = {
+  run: [sep + runFiles.manifest, sep + runFiles.index],
+  training: ["train.json", "metrics.csv", "result.json"].map((name) => sep + name),
+  log: [""],
+  other: [sep + runFiles.manifest],
+};
 
 export type EntryFacts = {
   readonly entry: HomeEntry;
-  /** True if more is in its larger files. */ readonly hasMore: boolean;
+  /** True if more is in its larger files. */
+  readonly hasMore: boolean;
 };
 
 /** The entry from its small files; `null` for a file that no tool wrote that is known. */
 export async function readEntry(
   { path, kind }: Found,
-  { key, writtenMs }: { readonly key: string; readonly writtenMs: number },
+  { key, signature: { writtenMs, first } }: { readonly key: string; readonly signature: Signature },
 ): Promise<EntryFacts | null> {
   const bare: HomeEntry = {
     key,
-    kind: kind === "log" ? "file" : kind,
+    kind: kind === "log" ? "file" : kind === "other" ? "run" : kind,
     name: basename(path),
     environment: null,
     policy: null,
@@ -63,10 +78,8 @@ export async function readEntry(
     fault: null,
   };
   try {
-    if (kind === "run") {
-      const entry = await runEntry(bare, path);
-      return entry === null ? null : { entry, hasMore: true };
-    }
+    if (kind === "run") return { entry: await runEntry(bare, path, first), hasMore: true };
+    if (kind === "other") throw new Error(`It is not a run of ours: ${foreignReason(path, first)}`);
     if (kind === "training") return { entry: await trainingEntry(bare, path), hasMore: true };
     const format = await logFormat(path);
     return format === null ? null : { entry: { ...bare, name: logName(path), environment: format }, hasMore: true };
@@ -87,18 +100,19 @@ export async function readRates(entry: HomeEntry, path: string): Promise<HomeEnt
   }
 }
 
-function readSmall(file: string, most: number): string {
-  const found = statSync(file);
+/** `known`: the file as it was found a moment ago. */
+function readSmall(file: string, most: number, known: Stats | null = null): string {
+  const found = known ?? statSync(file);
   const { size } = found;
   if (!found.isFile()) throw new Error(`"${basename(file)}" is not a file.`);
   if (size > most) throw new Error(`"${basename(file)}" has ${size} bytes, and at most ${most} are read here.`);
   return readFileSync(file, "utf8");
 }
 
-function readFacts(folder: string, name: string): PlainObject {
+function readFacts(folder: string, name: string, known: Stats | null = null): PlainObject {
   let text: string;
   try {
-    text = readSmall(join(folder, name), mostFacts);
+    text = readSmall(folder + sep + name, mostFacts, known);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     throw new Error(`It has no "${name}": its process may just have begun, or was killed before it wrote one.`, {
@@ -116,12 +130,22 @@ function readFacts(folder: string, name: string): PlainObject {
   return facts;
 }
 
-/** `null` for a folder of another program that has a run.json, too. */
-async function runEntry(bare: HomeEntry, folder: string): Promise<HomeEntry | null> {
-  const facts = readFacts(folder, runFiles.manifest);
+/** Why the run.json of a folder is not one of ours. */
+function foreignReason(folder: string, known: Stats | null): string {
+  let said: string;
+  try {
+    const { format = null } = readFacts(folder, runFiles.manifest, known);
+    said = `its "${runFiles.manifest}" has ${format === null ? 'no "format"' : `format ${JSON.stringify(format).slice(0, 100)}`}`;
+  } catch (error) {
+    said = messageOf(error).replace(/\.$/, "");
+  }
+  return `${said}, and runs of this version have format ${runFormat}.`;
+}
+
+async function runEntry(bare: HomeEntry, folder: string, known: Stats | null): Promise<HomeEntry> {
+  const facts = readFacts(folder, runFiles.manifest, known);
   const format = facts["format"] ?? null;
   if (format !== runFormat) {
-    if (!existsSync(join(folder, runFiles.episodes))) return null;
     throw new Error(`It has format ${JSON.stringify(format)}, and this version reads format ${runFormat}.`);
   }
   const part = (name: string): PlainObject | null => objectOf(facts[name]);
@@ -134,8 +158,14 @@ async function runEntry(bare: HomeEntry, folder: string): Promise<HomeEntry | nu
   const [graded, passed] = [numberOf(totals?.["graded"]), numberOf(totals?.["passed"])];
   const [tasks, size] = [numberOf(environment?.["tasks"]), numberOf(configuration?.["group-size"])];
   const costs = ["agentCost", "userCost", "judgeCost"].map((name) => numberOf(totals?.[name]));
+  // Written out: spreading the bare entry would take longer than everything above but the parsing.
   return {
-    ...bare,
+    key: bare.key,
+    kind: bare.kind,
+    name: bare.name,
+    interval: null,
+    curve: [],
+    fault: null,
     environment: joined(textOf(environment?.["name"]), textOf(environment?.["split"])),
     policy: joined(named ?? null, engine),
     status: says === "running" && !isLive ? "killed" : says,

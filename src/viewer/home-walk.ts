@@ -2,15 +2,20 @@
 // is read is bounded, cycles end, and everything that was left out is said. Synchronous calls take a
 // quarter of the time of the others here, so they are made in short slices.
 
-import { type Dirent, opendirSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { type Dirent, opendirSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
+import { join, sep } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { runFiles } from "../store/index.ts";
 
 export type Found = {
   readonly path: string;
-  /** "log": a file or folder that another tool may have written, by its name. */
-  readonly kind: "run" | "training" | "log";
+  /**
+   * "log": a file or folder that another tool may have written, by its name. "other": a folder with
+   * a run.json of another program, which may also hold logs.
+   */
+  readonly kind: "run" | "training" | "log" | "other";
+  /** The run.json of a run as it was found; `null` if it has none, and for other kinds. */
+  readonly manifest: Stats | null;
 };
 
 export type Walk = {
@@ -31,7 +36,48 @@ export type WalkLimits = {
 };
 
 /** Time for which files are read before other work gets a turn. */
-const sliceMs = 10;
+const sliceMs = 5;
+
+/** Largest run.json that is read to find out whose it is, in bytes; ours are smaller. */
+const mostManifest = 4 << 20;
+
+/**
+ * True for a run.json that another program wrote: it has no number as its format. One that is not
+ * JSON may be ours and half written.
+ */
+function isForeignManifest(file: string): boolean {
+  try {
+    const found = statSync(file);
+    if (!found.isFile()) return false;
+    if (found.size > mostManifest) return true;
+    const facts = JSON.parse(readFileSync(file, "utf8")) as { readonly format?: unknown } | null;
+    return typeof facts?.format !== "number";
+  } catch {
+    return false;
+  }
+}
+
+/** True for a folder of a run of ours, or of what may become one. */
+export function isRunFolder(folder: string): boolean {
+  return fileAt(join(folder, runFiles.episodes)) !== null || ownManifest(folder + sep) !== null;
+}
+
+/** The run.json of a run of ours; `null` for any other folder. `at`: its path with a separator at its end. */
+function ownManifest(at: string): Stats | null {
+  const manifest = fileAt(at + runFiles.manifest);
+  if (manifest === null || fileAt(at + runFiles.episodes) !== null) return manifest;
+  return isForeignManifest(at + runFiles.manifest) ? null : manifest;
+}
+
+/** `null` for one that cannot be read, or is not a file. */
+function fileAt(path: string): Stats | null {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found?.isFile() === true ? found : null;
+  } catch {
+    return null;
+  }
+}
 
 /** Call after each piece of synchronous work: it pauses where a slice has ended. */
 export function slices(): () => Promise<void> {
@@ -59,16 +105,29 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
   let queue: Place[] = [{ path: root, depth: 0 }];
   let links: Place[] = [];
   const seen = new Set<string>();
+  /** Runs that are not in `seen`: which folders they are matters only once links are followed. */
+  const unseen: string[] = [];
+  let isLinked = false;
   let opened = 0;
 
+  const add = (path: string, kind: Found["kind"], manifest: Stats | null = null): void =>
+    void found.push({ path, kind, manifest });
   const visit = ({ path, depth }: Place): void => {
     let content: Content;
+    const at = path.endsWith(sep) ? path : path + sep;
+    // A run is recognised without the names in its folder.
+    const manifest = ownManifest(at);
+    if (manifest !== null && !isLinked) {
+      unseen.push(path);
+      return add(path, "run", manifest);
+    }
     try {
       // A link leads to the folder itself, which may be known.
       const { dev, ino, size } = statSync(path);
       const name = `${dev}:${ino}`;
       if (seen.has(name)) return;
       seen.add(name);
+      if (manifest !== null) return add(path, "run", manifest);
       content = contentOf(path, { most: mostNames, size });
     } catch (error) {
       if (depth === 0) throw error;
@@ -77,20 +136,21 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
     }
     if (content.isCut) notes.add(`Only the first ${mostNames.toLocaleString("en")} names of "${path}" were read.`);
     const { files } = content;
-    if (files.has(runFiles.manifest) || files.has(runFiles.episodes)) return void found.push({ path, kind: "run" });
-    if (files.has("train.json")) return void found.push({ path, kind: "training" });
+    if (files.has(runFiles.episodes)) return add(path, "run");
+    if (files.has("train.json")) return add(path, "training");
     if (files.has("results.json") && content.folders.includes("simulations")) {
-      return void found.push({ path, kind: "log" });
+      return add(path, "log");
     }
+    if (files.has(runFiles.manifest)) add(path, "other");
     for (const name of files) {
       if (found.length >= mostFound) break;
-      if (/\.(?:jsonl?|eval)$/.test(name)) found.push({ path: join(path, name), kind: "log" });
+      if (/\.(?:jsonl?|eval)$/.test(name)) add(at + name, "log");
     }
     if (depth >= mostDepth) {
       if (content.folders.length > 0) notes.add(`Folders more than ${mostDepth} levels down were not searched.`);
       return;
     }
-    const below = (name: string): Place => ({ path: join(path, name), depth: depth + 1 });
+    const below = (name: string): Place => ({ path: at + name, depth: depth + 1 });
     // One more than may be opened, so that the limit is noticed.
     const room = Math.max(0, folders - opened - (queue.length - next));
     for (const name of content.folders.slice(0, room)) queue.push(below(name));
@@ -104,6 +164,8 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
       queue = linkedFolders(links);
       [links, next] = [[], 0];
       if (queue.length === 0) break;
+      isLinked = true;
+      for (const run of unseen.splice(0)) seen.add(identityOf(run));
     }
     visit(queue[next++]!);
     await pause();
@@ -120,6 +182,12 @@ export async function walkRuns(root: string, limits: WalkLimits = {}): Promise<W
     notes.add(`"${first}"${more} could not be read.`);
   }
   return { found: found.slice(0, mostFound), notes: [...notes].slice(0, 20) };
+}
+
+/** The same name for a folder however it is reached; the path of one that is gone. */
+function identityOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? path : `${found.dev}:${found.ino}`;
 }
 
 type Content = {

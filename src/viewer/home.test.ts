@@ -110,6 +110,30 @@ describe("the list", () => {
     expect(await home.page({ count: 1, filter: "no such run" })).toMatchObject({ matched: 0, total: 4 });
   });
 
+  it("keeps every run open that answers a request, and those that were used a moment ago", async () => {
+    const folder = await emptyFolder();
+    const names = Array.from({ length: 70 }, (_, at) => `run-${at}`);
+    for (const name of names) await manifestOf(join(folder, name), {});
+    const home = open(folder);
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const inUse = home.use("run-0", async (opened) => {
+      await held;
+      return opened;
+    });
+    const [second, third] = [await home.open("run-1"), await home.open("run-2")];
+    for (const name of names.slice(3, 9)) await home.open(name);
+    expect(await home.open("run-1")).toBe(second);
+    for (const name of names.slice(9)) await home.open(name);
+    // 70 runs are more than stay open: the one that was used longest ago is closed, and is opened again.
+    expect(await home.open("run-2")).not.toBe(third);
+    release();
+    const first = await inUse;
+    expect(await home.open("run-0")).toBe(first);
+    await first.refresh();
+    expect(first.facts.key).toBe("run-0");
+  }, 120_000);
+
   it("follows runs: new ones, those that grow, and those whose process is gone", async () => {
     const folder = await emptyFolder();
     const home = open(folder);
@@ -133,7 +157,7 @@ describe("the list", () => {
 });
 
 describe("a hostile folder", () => {
-  it("shows half-written runs with the reason, and no run of another program", async () => {
+  it("shows half-written runs and runs of other programs with the reason", async () => {
     const folder = await emptyFolder();
     for (const [name, text] of Object.entries({ cut: '{"format": 4, "st', list: "[]", later: '{"format": 99}' })) {
       await manifestOf(join(folder, name), {});
@@ -141,8 +165,11 @@ describe("a hostile folder", () => {
     }
     await mkdir(join(folder, "begun"));
     await writeFile(join(folder, "begun", "episodes.jsonl"), "");
-    await mkdir(join(folder, "other"));
-    await writeFile(join(folder, "other", "run.json"), '{"tool": "another"}');
+    const foreign = { none: '{"tool": "another"}', text: '{"format": "csv"}', many: "[1]", three: '{"format": 3}' };
+    for (const [name, text] of Object.entries(foreign)) {
+      await mkdir(join(folder, name));
+      await writeFile(join(folder, name, "run.json"), text);
+    }
     await manifestOf(join(folder, "odd"), { startedAt: 5, environment: "text", model: [], totals: { graded: "9" } });
     await writeFile(join(folder, "odd", "index.jsonl"), '{"number":1}\n[]\nnull\n{"task":{"id":"x"},"reward":');
     const entries = await listed(open(folder));
@@ -153,9 +180,42 @@ describe("a hostile folder", () => {
       later: expect.stringMatching(/format 99, and this version reads format 4/) as string,
       begun: expect.stringMatching(/has no "run.json"/) as string,
       odd: null,
+      none: expect.stringMatching(/not a run of ours: its "run.json" has no "format"/) as string,
+      text: expect.stringMatching(/not a run of ours: its "run.json" has format "csv"/) as string,
+      many: expect.stringMatching(/not a run of ours: "run.json" holds no JSON object/) as string,
+      three: expect.stringMatching(/format 3, and this version reads format 4/) as string,
     });
-    expect(faults).not.toHaveProperty("other");
-    expect(entries.filter(({ status }) => status === "unreadable")).toHaveLength(4);
+    expect(entries.filter(({ status }) => status === "unreadable")).toHaveLength(8);
+  });
+
+  it("shows the logs of a folder with a run.json of another program, in place of the folder", async () => {
+    const folder = await emptyFolder();
+    const row = { example_id: 0, prompt: [{ role: "user", content: "Hi" }], completion: [], reward: 1, metrics: {} };
+    for (const name of ["logs", "none"]) {
+      await manifestOf(join(folder, name, "below"), {});
+      await writeFile(join(folder, name, "run.json"), '{"tool": "another"}');
+    }
+    await writeFile(join(folder, "logs", "results.jsonl"), `${JSON.stringify(row)}\n`);
+    // The log of another tool may have the name of our description.
+    await mkdir(join(folder, "tau"));
+    await writeFile(
+      join(folder, "tau", "run.json"),
+      JSON.stringify([{ task_id: 0, reward: 1, info: {}, traj: [], trial: 0 }]),
+    );
+    const entries = await listed(open(folder));
+    expect(Object.fromEntries(entries.map(({ key, kind, status }) => [key, `${kind} ${status}`]))).toEqual({
+      "logs/results.jsonl": "file done",
+      "logs/below": "run done",
+      none: "run unreadable",
+      "none/below": "run done",
+      "tau/run.json": "file done",
+    });
+    const viewer = await view({ sources: [join(folder, "none")], listen: "127.0.0.1:0", variables: {} });
+    try {
+      expect(await (await fetch(`${viewer.url}api/home?count=9`)).json()).toMatchObject({ total: 2 });
+    } finally {
+      await viewer.close();
+    }
   });
 
   it("ends in cycles, lists a linked run once, and never waits for a pipe", async () => {
@@ -169,8 +229,9 @@ describe("a hostile folder", () => {
     const elsewhere = await emptyFolder();
     await manifestOf(join(elsewhere, "two"), {});
     await symlink(elsewhere, join(folder, "linked"));
+    await symlink(join(elsewhere, "two"), join(folder, "same"));
     const entries = await listed(open(folder));
-    expect(entries.map(({ key }) => key).toSorted()).toEqual(["linked/two", "runs/one"]);
+    expect(entries.map(({ key }) => key).toSorted()).toEqual(["runs/one", "same"]);
   });
 
   it("is searched within limits, and says so", async () => {

@@ -2,7 +2,7 @@
 // Files that did not change are not read again. Rates are read in the background; requests come
 // first.
 
-import { relative, sep } from "node:path";
+import { dirname, sep } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { wellFormed } from "../lib/text.ts";
@@ -20,11 +20,21 @@ export type HomeQuery = {
   readonly count: number;
 };
 
-/** Minimum time between two walks, and the time that a first answer waits for rates. */
+/**
+ * Minimum time between two walks, and the time that a first answer waits for rates: only where there
+ * are so few that they may be read by then.
+ */
 const refreshMs = 1000;
 const firstSliceMs = 60;
-/** Runs that stay open: the ones that were used last. */
-const mostOpen = 8;
+const fewRates = 100;
+/**
+ * Runs that stay open: the ones that were used last. Others are closed once they have not been used
+ * for a while, so that pages that follow more runs than that do not close each other's; and at once
+ * where too many are open. A run that is answering a request is never closed.
+ */
+const usualOpen = 8;
+const mostOpen = 64;
+const idleMs = 30_000;
 
 type Known = {
   readonly found: Found;
@@ -33,6 +43,8 @@ type Known = {
   entry: HomeEntry | null;
   hasMore: boolean;
 };
+
+type OpenRun = { readonly view: Promise<RunView>; requests: number; usedMs: number };
 
 export class Home {
   readonly folder: string;
@@ -46,7 +58,7 @@ export class Home {
   #refreshing: Promise<void> | null = null;
   #reading: Promise<void> | null = null;
   /** Open runs, the one that was used last at the end. */
-  readonly #opened = new Map<string, Promise<RunView>>();
+  readonly #opened = new Map<string, OpenRun>();
   #isClosed = false;
 
   /** `openStore` opens a run, a training or a log by its path. */
@@ -64,7 +76,9 @@ export class Home {
   /** Rejects with a `ConfigurationError` if the folder cannot be read. */
   async page({ filter = "", sort = "-startedMs", count }: HomeQuery): Promise<HomePage> {
     await this.refresh();
-    if (this.#reading !== null) await Promise.race([this.#reading, setTimeout(firstSliceMs)]);
+    if (this.#reading !== null && this.#known.size <= fewRates) {
+      await Promise.race([this.#reading, setTimeout(firstSliceMs)]);
+    }
     const all = [...this.#known.values()].flatMap(({ entry }) => entry ?? []);
     const words = filter
       .toLowerCase()
@@ -94,19 +108,52 @@ export class Home {
         `Cannot find run ${JSON.stringify(key.slice(0, 200))} below "${this.folder}"; open the list, and choose one there.`,
       );
     }
-    const open = this.#opened.get(key) ?? this.#openStore(path).then((store) => new RunView(store, key, this.#options));
+    const open = this.#opened.get(key) ?? {
+      view: this.#openStore(path).then((store) => new RunView(store, key, this.#options)),
+      requests: 0,
+      usedMs: 0,
+    };
+    open.usedMs = performance.now();
     this.#opened.delete(key);
     this.#opened.set(key, open);
-    open.catch(() => this.#opened.delete(key));
-    for (const [other, view] of this.#opened) {
-      if (this.#opened.size <= mostOpen) break;
-      this.#opened.delete(other);
+    open.view.catch(() => {
+      if (this.#opened.get(key) === open) this.#opened.delete(key);
+    });
+    await this.#closeIdle(open);
+    return open.view;
+  }
+
+  /** Opens a listed run, and keeps it open until the work is done. Rejects like `open` and the work. */
+  async use<T>(key: string, work: (run: RunView) => Promise<T>): Promise<T> {
+    const run = await this.open(key);
+    const open = this.#opened.get(key);
+    // It was closed in the meantime.
+    if (open === undefined || (await open.view) !== run) return this.use(key, work);
+    open.requests++;
+    try {
+      return await work(run);
+    } finally {
+      open.requests--;
+      open.usedMs = performance.now();
+    }
+  }
+
+  async #closeIdle(current: OpenRun): Promise<void> {
+    const now = performance.now();
+    const closing: OpenRun[] = [];
+    for (const [key, open] of this.#opened) {
+      const { size } = this.#opened;
+      if (size <= usualOpen) break;
+      if (open === current || open.requests > 0 || (size <= mostOpen && now - open.usedMs < idleMs)) continue;
+      this.#opened.delete(key);
+      closing.push(open);
+    }
+    for (const { view } of closing) {
       await view.then(
-        (opened) => opened.close(),
+        (run) => run.close(),
         () => undefined,
       );
     }
-    return open;
   }
 
   async close(): Promise<void> {
@@ -115,7 +162,7 @@ export class Home {
     await this.#reading;
     const opened = [...this.#opened.values()];
     this.#opened.clear();
-    for (const view of opened) {
+    for (const { view } of opened) {
       await view.then(
         (run) => run.close(),
         () => undefined,
@@ -147,6 +194,12 @@ export class Home {
       hasChanged ||= this.#known.get(key) !== read;
       known.set(key, read);
     }
+    // A folder of another program is listed only where no log in it is.
+    for (const { found: one, entry } of [...known.values()]) {
+      if (one.kind !== "log" || entry === null) continue;
+      const folder = this.#keyOf(dirname(one.path));
+      if (known.get(folder)?.found.kind === "other") known.delete(folder);
+    }
     hasChanged ||= known.size !== this.#known.size;
     this.#known = known;
     this.#notes = notes;
@@ -162,10 +215,11 @@ export class Home {
     const known = this.#known.get(key);
     // A process ends without a change of its files.
     if (known !== undefined && known.signature.text === signature.text && known.entry?.isLive !== true) return known;
-    const read = await readEntry(found, { key, writtenMs: signature.writtenMs });
+    const read = await readEntry(found, { key, signature });
     const entry = read?.entry ?? null;
-    const before = known?.entry ?? null;
-    if (before === null || entry === null || known?.signature.text !== signature.text) {
+    if (known === undefined) return { found, signature, entry, hasMore: read?.hasMore ?? false };
+    const before = known.entry;
+    if (before === null || entry === null || known.signature.text !== signature.text) {
       // Rates of before stay until the new ones are read.
       const rates =
         before === null || entry === null
@@ -201,8 +255,9 @@ export class Home {
   }
 
   #keyOf(path: string): string {
-    const below = relative(this.folder, path);
-    return below === "" ? "." : wellFormed(below.split(sep).join("/"));
+    if (path.length <= this.folder.length) return ".";
+    const below = path.slice(this.folder.length + (this.folder.endsWith(sep) ? 0 : 1));
+    return wellFormed(sep === "/" ? below : below.split(sep).join("/"));
   }
 }
 

@@ -48,12 +48,22 @@ export const safeHeaders = Object.freeze({
   "cache-control": "no-store",
 });
 
-export function servedPage(parts: PageParts): {
+/**
+ * `writeToken`: what requests that change something must carry, so that only this page can make
+ * them; `null` if nothing may be changed.
+ */
+export function servedPage(
+  parts: PageParts,
+  writeToken: string | null,
+): {
   readonly html: string;
   readonly headers: Readonly<Record<string, string>>;
 } {
   return {
-    html: htmlOf(parts, { head: "", data: "" }),
+    html: htmlOf(parts, {
+      head: writeToken === null ? "" : `<meta name="write-token" content="${writeToken}">`,
+      data: "",
+    }),
     headers: {
       ...safeHeaders,
       "content-type": "text/html; charset=utf-8",

@@ -6,6 +6,7 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { extractOf } from "./episode-extract.ts";
+import type { RunMarks } from "./run-marks.ts";
 import { readScoredFaults, scoreKey } from "./scored-faults.ts";
 import { faultCounts, hasReason, isUnsuccessful, summaryOf, taskRows } from "./summary.ts";
 import { linesOfEpisode, TrainerComparison, type TrainerLogprobs } from "./trainer-logprobs.ts";
@@ -14,6 +15,8 @@ import type {
   EpisodeExtract,
   EpisodePage,
   Hit,
+  Mark,
+  MarkLabels,
   MaskCheck,
   Reason,
   Row,
@@ -59,14 +62,22 @@ const mostExtracts = 20_000;
 export type RunViewOptions = {
   /** A trainer's logprobs to lay over the tokens. @default none */
   readonly trainer?: TrainerLogprobs | null;
-  /** Says whose fault an unsuccessful episode is, from its line. @default nothing is attributed */
-  readonly attribute?: ((line: Buffer) => Promise<RowFault>) | null;
+  /**
+   * Says whose fault an unsuccessful episode is, from its line and the folder of its run.
+   * @default nothing is attributed
+   */
+  readonly attribute?: ((line: Buffer, folder: string) => Promise<RowFault>) | null;
+  /** True if people may not mark episodes. @default false */
+  readonly isReadOnly?: boolean;
 };
 
 export class RunView {
   readonly store: EpisodeStore;
   readonly key: string;
   readonly #trainer: TrainerLogprobs | null;
+  /** Loaded by the first refresh. */
+  #marks: RunMarks | null = null;
+  readonly #isReadOnly: boolean;
   readonly #attribute: NonNullable<RunViewOptions["attribute"]> | null;
   /** Attributions that `eval` wrote beside the run, by task and trial. */
   #scored: ReadonlyMap<string, RowFault> | null = null;
@@ -83,8 +94,13 @@ export class RunView {
   #reading: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(store: EpisodeStore, key: string, { trainer = null, attribute = null }: RunViewOptions = {}) {
+  constructor(
+    store: EpisodeStore,
+    key: string,
+    { trainer = null, attribute = null, isReadOnly = false }: RunViewOptions = {},
+  ) {
     this.store = store;
+    this.#isReadOnly = isReadOnly;
     this.#attribute = attribute;
     this.key = key;
     this.#trainer = trainer;
@@ -92,7 +108,7 @@ export class RunView {
   }
 
   get facts(): RunFacts {
-    return { key: this.key, ...this.store.facts };
+    return { key: this.key, ...this.store.facts, readOnly: this.#marks?.readOnly ?? null };
   }
 
   async close(): Promise<void> {
@@ -108,6 +124,7 @@ export class RunView {
     if (performance.now() - this.#refreshed < refreshMs) return;
     this.#refreshing ??= (async () => {
       if (!(await this.store.refresh())) this.#forget();
+      await (await this.#openMarks()).refresh();
       this.#refreshed = performance.now();
       this.#reading ??= this.#readOn().finally(() => (this.#reading = null));
       // The next request reports what could not be read.
@@ -131,12 +148,14 @@ export class RunView {
     const masks = this.#maskCheck();
     const counted = `${read}`;
     if (this.#summary?.version !== counted) this.#summary = { version: counted, value: summaryOf(this.#rows) };
-    const version = [episodes, read, masks.checked, this.#attributed, facts.status].join("-");
+    const open = await this.#openMarks();
+    const marks = open.summary(this.#rows, `${read} ${this.#attributed}`);
+    const version = [episodes, read, masks.checked, this.#attributed, facts.status, open.version].join("-");
     const trainer = this.#compared?.check(masks.isDone) ?? null;
     const faults = this.#canAttribute
       ? { counts: faultCounts(this.#rows), isDone: this.#attributed >= episodes }
       : null;
-    return { facts, version, read, episodes, masks, trainer, faults, ...this.#summary.value };
+    return { facts, version, read, episodes, masks, trainer, faults, marks, ...this.#summary.value };
   }
 
   /** Rejects with a `WhereError` for an expression that cannot be read. */
@@ -164,7 +183,7 @@ export class RunView {
     found = found.filter(
       (row) =>
         (task === undefined || wellFormed(row.taskId) === wellFormed(task)) &&
-        (reason === undefined || hasReason(row, reason)),
+        (reason === undefined || (reason.kind === "mark" ? this.#isMarked(row, reason.label) : hasReason(row, reason))),
     );
     const rows = sorted([...found], sort).slice(from, from + count);
     return { version, total, unread, matched: found.length, rows, isContinued: false };
@@ -193,7 +212,35 @@ export class RunView {
       .sort((a, b) => a.sampleIndex - b.sampleIndex);
     const next = place + 2 <= this.store.count ? place + 2 : null;
     const trainer = this.#trainer === null ? null : linesOfEpisode(this.#trainer, row.id);
-    return { row, group, previous: place > 0 ? place : null, next, trainer, episode: line };
+    const mark = this.#marks?.of(row) ?? null;
+    return { row, group, previous: place > 0 ? place : null, next, trainer, mark, episode: line };
+  }
+
+  /**
+   * Marks an episode, by its number or id; `null` takes the mark back. Rejects with a
+   * `ConfigurationError` if the run lacks the episode, or the mark cannot be kept.
+   */
+  async mark(name: string, mark: Omit<Mark, "at"> | null): Promise<Mark | null> {
+    await this.refresh();
+    const place = await this.#placeOf(name);
+    const row = this.#rows[place] ?? (await this.store.rows(place, place + 1))[0]!;
+    return (await this.#openMarks()).set(row, mark);
+  }
+
+  /** The marks as labels of `eval --labels`. */
+  async labels(): Promise<MarkLabels> {
+    await this.readAll();
+    return (await this.#openMarks()).labels(this.#rows, this.facts.name);
+  }
+
+  async #openMarks(): Promise<RunMarks> {
+    const { RunMarks: Marks } = await import("./run-marks.ts");
+    const { location, kind } = this.facts;
+    return (this.#marks ??= new Marks(location, { isFile: kind === "file", isReadOnly: this.#isReadOnly }));
+  }
+
+  #isMarked(row: Row, label: string): boolean {
+    return (this.#marks?.of(row)?.verdict ?? "unmarked") === label;
   }
 
   /** All rows of a group, in the order of their place in it. */
@@ -286,6 +333,7 @@ export class RunView {
       await setImmediate();
       started = performance.now();
     }
+    await (await this.#openMarks()).readSayings(this.#rows, (place) => this.store.line(place));
     await this.#attributeFaults();
   }
 
@@ -307,7 +355,7 @@ export class RunView {
       let fault = this.#scored.get(scoreKey(row)) ?? null;
       if (fault === null) {
         const line = await this.store.line(at).catch(() => null);
-        fault = line === null ? null : await attribute(line).catch(() => null);
+        fault = line === null ? null : await attribute(line, this.facts.location).catch(() => null);
       }
       // The run was replaced in the meantime.
       if (this.#rows !== rows) return;
@@ -347,6 +395,7 @@ export class RunView {
     this.#summary = null;
     this.#scored = null;
     this.#attributed = 0;
+    this.#marks?.forget();
     this.#extracts.clear();
   }
 }

@@ -35,6 +35,7 @@ export async function readScoredFaults(folder: string): Promise<ReadonlyMap<stri
       fault: fault as RowFault["fault"],
       rule: (textOf(given?.["rule"]) ?? "").slice(0, mostCharacters),
       evidence: (textOf(given?.["evidence"]) ?? "").slice(0, mostCharacters),
+      by: given?.["by"] === "judge" ? "judge" : "rules",
     });
   }
   return found;

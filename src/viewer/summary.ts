@@ -12,7 +12,7 @@ const courseParts = 60;
 const partEpisodes = 8;
 const mostReasons = 12;
 
-type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks" | "trainer" | "faults">;
+type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks" | "trainer" | "faults" | "marks">;
 
 /** Most values of k whose rates are sent. */
 const mostKs = 64;

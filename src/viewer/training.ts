@@ -4,9 +4,10 @@
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
-import { agreementLimits, rateInterval } from "../statistics/index.ts";
+import { agreementLimits, type Interval, rateInterval } from "../statistics/index.ts";
 import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
-import type { PlainObject, RunFacts, Training, TrainingPoint } from "./wire/index.ts";
+import type { readGroups } from "./training-groups.ts";
+import type { PlainJson, PlainObject, RunFacts, Training, TrainingPoint, TrainingStep } from "./wire/index.ts";
 import { readRegular } from "../system/regular-file.ts";
 
 type Sign = Training["signs"][number];
@@ -73,23 +74,56 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
 export async function readTraining(folder: string, facts: RunFacts): Promise<Training> {
   const text = await readRegular(join(folder, "metrics.csv"), "utf8").catch(() => "");
   const train = await readJsonFile(join(folder, "train.json")).catch(() => null);
-  const steps = readMetrics(text).map((step) => withInterval(step, objectOf(train?.["learning"])?.["evalTasks"]));
+  const groups = await recordedGroups(folder);
+  const tasks = objectOf(train?.["learning"])?.["evalTasks"];
+  const steps = readMetrics(text).map((step) => ({
+    ...withInterval(step, tasks),
+    staleness: step["staleness"] ?? groups.get(step["step"]!)?.staleness ?? null,
+  }));
   const result = await readJsonFile(join(folder, "result.json")).catch(() => null);
-  const comparison = Array.isArray(result?.["comparison"]) ? (result["comparison"] as PlainObject[]) : null;
+  const rowsOf = (name: string): PlainObject[] | null =>
+    Array.isArray(result?.[name])
+      ? (result[name] as readonly PlainJson[]).map(objectOf).filter((row) => row !== null)
+      : null;
+  const [comparison, greedy] = [rowsOf("comparison"), rowsOf("greedy")];
   const end = objectOf(result?.["end"]);
-  const signs = signsOf(steps, { comparison, end });
-  const stated = { comparison, end: textOf(end?.["reason"]), signs, steps };
+  const signs = signsOf(steps, { comparison, greedy, end });
+  const stated = { comparison, greedy, end: textOf(end?.["reason"]), signs, steps, hasGroups: groups.size > 0 };
   return { facts, version: `${steps.length}-${facts.status}`, verdict: verdictOf(steps, signs), ...stated };
 }
 
-/** Adds the interval of the pass rate on held-out tasks; `tasks` of them are run once each. */
+/**
+ * Adds intervals of pass rates: on held-out tasks, sampled and greedy, of which `tasks` are run once
+ * each; and of the tasks of the step, of which only the mean is known, so that each group counts as
+ * passed or not: this is wider than necessary.
+ */
 export function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
-  const rate = step["held_out_pass_rate"] ?? null;
-  if (rate === null || typeof tasks !== "number" || !(tasks >= 2 && tasks <= 100_000)) return step;
-  const passed = Math.round(rate * tasks);
-  const interval = rateInterval(Array.from({ length: tasks }, (_, task) => (task < passed ? 1 : 0)));
-  return { ...step, held_out_low: interval?.low ?? null, held_out_high: interval?.high ?? null };
+  const bounds: Record<string, number> = {};
+  for (const [rate, name, count] of [
+    ["pass_rate", "pass_rate", step["groups"]],
+    ["held_out_pass_rate", "held_out", tasks],
+    ["held_out_greedy", "greedy", tasks],
+  ] as const) {
+    const interval = intervalOf(step[rate] ?? null, count);
+    if (interval !== null) Object.assign(bounds, { [`${name}_low`]: interval.low, [`${name}_high`]: interval.high });
+  }
+  return { ...step, ...bounds };
 }
+
+function intervalOf(rate: number | null, tasks: unknown): Interval | null {
+  if (rate === null || rate < 0 || rate > 1) return null;
+  if (typeof tasks !== "number" || !(tasks >= 2 && tasks <= 100_000)) return null;
+  const passed = Math.round(rate * tasks);
+  return rateInterval(Array.from({ length: Math.floor(tasks) }, (_, task) => (task < passed ? 1 : 0)));
+}
+
+/** The groups of one step. */
+export async function readTrainingStep(folder: string, step: number): Promise<TrainingStep> {
+  return { step, groups: (await recordedGroups(folder)).get(step)?.groups ?? null };
+}
+
+const recordedGroups = async (folder: string): ReturnType<typeof readGroups> =>
+  (await import("./training-groups.ts")).readGroups(folder);
 
 /**
  * Steps in their order. A line that is being written is omitted; of a step that was made again, the
@@ -127,14 +161,18 @@ const percent = (rate: number): string => `${(rate * 100).toFixed(0)} %`;
 
 function signsOf(
   steps: readonly TrainingPoint[],
-  { comparison, end }: { readonly comparison: readonly PlainObject[] | null; readonly end: PlainObject | null },
+  { comparison, greedy, end }: Pick<Training, "comparison" | "greedy"> & { readonly end: PlainObject | null },
 ): Sign[] {
   const signs: Sign[] = [];
   const say = (level: Sign["level"], text: string): void => void signs.push({ level, text });
   if (end?.["type"] === "collapse") say("bad", `It collapsed: ${textOf(end["reason"]) ?? "no reason was recorded"}.`);
-  const all = comparison?.find(({ kind }) => kind === "all");
-  const gain = objectOf(all?.["gainInterval"]);
-  if (typeof all?.["before"] === "number" && typeof all["after"] === "number") {
+  for (const [rows, title] of [
+    [comparison, "Held-out tasks"],
+    [greedy, "Held-out tasks, greedy"],
+  ] as const) {
+    const all = rows?.find(({ kind }) => kind === "all");
+    const gain = objectOf(all?.["gainInterval"]);
+    if (typeof all?.["before"] !== "number" || typeof all["after"] !== "number") continue;
     const [low, high] = [gain?.["low"], gain?.["high"]].map((bound) => (typeof bound === "number" ? bound : null));
     const interval =
       low === null || high === null || low === undefined || high === undefined
@@ -143,7 +181,7 @@ function signsOf(
     const level =
       typeof high === "number" && high < 0 ? "bad" : typeof low === "number" && low > 0 ? "good" : "warning";
     const open = level === "warning" ? "; the interval includes 0, so no change is shown yet" : "";
-    say(level, `Held-out tasks: ${percent(all["before"])} before, ${percent(all["after"])} after${interval}${open}.`);
+    say(level, `${title}: ${percent(all["before"])} before, ${percent(all["after"])} after${interval}${open}.`);
   }
   const pass = ends(steps, "pass_rate");
   if (pass !== null) {

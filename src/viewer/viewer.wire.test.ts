@@ -92,6 +92,7 @@ describe("a run", () => {
       fault: line.includes("#0") ? "user" : "agent",
       rule: "test",
       evidence: "",
+      by: "rules",
     });
     const viewed = new RunView(await openFolderStore(folder), "0", { attribute });
     opened.push(viewed);

@@ -1,11 +1,21 @@
 // The source of the page's answers: the server that sent it, or the exported file itself.
 
-import { apiPath, type PathValue, type Refusal, type SearchEnd, type Hit } from "../../src/viewer/wire/index.ts";
+import {
+  apiPath,
+  type Hit,
+  type Mark,
+  type PathValue,
+  type Refusal,
+  type RunFacts,
+  type SearchEnd,
+} from "../../src/viewer/wire/index.ts";
 
 type Embedded = { readonly home: string; readonly answers: Readonly<Record<string, string>> };
 
 let embedded: Embedded | null = null;
 const token = new URLSearchParams(location.search).get("token");
+/** `null` in an exported page, and in one that only shows. */
+const writeToken = document.querySelector<HTMLMetaElement>('meta[name="write-token"]')?.content ?? null;
 
 /** Reads the answers of an exported page. Without them the page sends requests to the server. */
 export async function readEmbedded(): Promise<void> {
@@ -35,13 +45,34 @@ export async function ask<T>(name: string, values: Readonly<Record<string, PathV
   return body as T;
 }
 
-async function send(path: string, signal?: AbortSignal): Promise<Response> {
+/** Why no mark can be kept on this page; `null` if one can. */
+export function readOnlyReason({ readOnly }: Pick<RunFacts, "readOnly">): string | null {
+  if (embedded !== null) return "Marks cannot be kept in an exported file: open the run with trainable-agents view.";
+  if (readOnly !== null || writeToken !== null) return readOnly;
+  return "Marks cannot be kept: this page only shows.";
+}
+
+/** Keeps a mark, or takes it back. Rejects with an `Error` whose message is for users. */
+export async function keepMark(run: string, episode: number, mark: Omit<Mark, "at"> | null): Promise<Mark | null> {
+  const response = await send(apiPath("mark", { run }), {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-viewer-write": writeToken ?? "" },
+    body: JSON.stringify({ episode: String(episode), mark }),
+  });
+  const body = (await response.json()) as { readonly mark: Mark | null } | Refusal;
+  if ("error" in body) throw new Error(body.error);
+  return body.mark;
+}
+
+/** Address of an answer for a link. */
+export function linkToAnswer(name: string, values: Readonly<Record<string, PathValue>>): string {
+  return apiPath(name, { ...values, token });
+}
+
+async function send(path: string, { signal, headers, ...rest }: RequestInit = {}): Promise<Response> {
   try {
-    const options = {
-      headers: token === null ? {} : { "x-viewer-token": token },
-      ...(signal === undefined ? {} : { signal }),
-    };
-    return await fetch(path, options);
+    const own = token === null ? {} : { "x-viewer-token": token };
+    return await fetch(path, { ...rest, headers: { ...(headers as object), ...own }, signal: signal ?? null });
   } catch (error) {
     if (signal?.aborted === true) throw error;
     throw new Error("The viewer does not answer: its process has ended. Start it again and reload this page.", {
@@ -57,7 +88,7 @@ export async function search(
   { onHit, signal }: { readonly onHit: (hit: Hit) => void; readonly signal: AbortSignal },
 ): Promise<SearchEnd> {
   if (embedded !== null) throw new Error("An exported file is searched with the browser's own search.");
-  const response = await send(apiPath("search", { run, text }), signal);
+  const response = await send(apiPath("search", { run, text }), { signal });
   if (!response.ok) throw new Error(((await response.json()) as Refusal).error);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -11,9 +11,15 @@ export type Line = {
   /** A colour variable of the style. */
   readonly colour: string;
   /** Draws only points, with bars from low to high. */
-  readonly points?: { readonly low: readonly (number | null)[]; readonly high: readonly (number | null)[] };
+  readonly points?: Bounds;
   readonly isFaint?: boolean;
+  /** Lengths of dashes and gaps, so that lines differ by more than their colour. @default a solid line */
+  readonly dash?: readonly number[];
+  /** Bounds of an area that is drawn below the line. */
+  readonly band?: Bounds;
 };
+
+type Bounds = { readonly low: readonly (number | null)[]; readonly high: readonly (number | null)[] };
 
 /** Changes whenever the colours change. */
 export const theme = signal(0);
@@ -27,9 +33,13 @@ type ChartProps = {
   readonly format: (value: number) => string;
   /** Range of the axis; default: that of the values. */
   readonly range?: readonly [number, number];
+  /** Receives the x of a place that is clicked. */
+  readonly onPick?: (x: number) => void;
 };
 
-export function Chart({ title, x, xLabel, lines, height = 130, format, range }: ChartProps) {
+export function Chart({ title, x, xLabel, lines, height = 130, format, range, onPick }: ChartProps) {
+  const pick = useRef(onPick);
+  pick.current = onPick;
   const holder = useRef<HTMLDivElement>(null);
   const last = (line: Line): string => {
     const value = line.values.findLast((one) => one !== null) ?? null;
@@ -73,12 +83,14 @@ export function Chart({ title, x, xLabel, lines, height = 130, format, range }: 
           ...lines.map((line) => ({
             label: line.label,
             stroke: colour(line.isFaint === true ? "--faint" : line.colour),
-            width: line.points === undefined ? 1.5 : 0,
+            width: line.points === undefined ? 1.5 : 1,
+            dash: [...(line.dash ?? [])],
             spanGaps: true,
             points: { show: line.points !== undefined, size: 6, fill: colour(line.colour) },
           })),
         ],
         hooks: {
+          drawAxes: [(plot: UPlot) => drawBands(plot, lines, colour)],
           draw: [(plot: UPlot) => drawBars(plot, lines, colour)],
           setCursor: [(plot: UPlot) => say(plot, element, { lines, format, xLabel })],
         },
@@ -91,6 +103,11 @@ export function Chart({ title, x, xLabel, lines, height = 130, format, range }: 
       if (width !== chart.width) chart.setSize({ width, height });
     });
     watch.observe(element);
+    const onClick = (): void => {
+      const x0 = chart.data[0][chart.cursor.idx ?? -1];
+      if (x0 !== undefined) pick.current?.(x0);
+    };
+    chart.over.addEventListener("click", onClick);
     return () => {
       watch.disconnect();
       chart.destroy();
@@ -105,6 +122,32 @@ export function Chart({ title, x, xLabel, lines, height = 130, format, range }: 
       <div class="canvas" role="img" aria-label={`${title}, by ${xLabel}: ${summary} at the end`} />
     </figure>
   );
+}
+
+/** Areas between the bounds of a line, interrupted where they are not known. */
+function drawBands(plot: UPlot, lines: readonly Line[], colour: (name: string) => string): void {
+  for (const { band, colour: name } of lines) {
+    if (band === undefined) continue;
+    const { ctx } = plot;
+    const xs = plot.data[0];
+    const isKnown = (at: number): boolean => (band.low[at] ?? null) !== null && (band.high[at] ?? null) !== null;
+    ctx.save();
+    ctx.globalAlpha = 0.15;
+    ctx.fillStyle = colour(name);
+    for (let from = 0; from < xs.length; from++) {
+      if (!isKnown(from)) continue;
+      let to = from;
+      while (to + 1 < xs.length && isKnown(to + 1)) to++;
+      ctx.beginPath();
+      const place = (at: number, value: number): void =>
+        ctx.lineTo(plot.valToPos(xs[at]!, "x", true), plot.valToPos(value, "y", true));
+      for (let at = from; at <= to; at++) place(at, band.low[at]!);
+      for (let at = to; at >= from; at--) place(at, band.high[at]!);
+      ctx.fill();
+      from = to;
+    }
+    ctx.restore();
+  }
 }
 
 function drawBars(plot: UPlot, lines: readonly Line[], colour: (name: string) => string): void {

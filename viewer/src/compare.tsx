@@ -14,6 +14,7 @@ type Pair = readonly [baseline: string, other: string];
 export function Compare({ pair }: { readonly pair: Pair | null }) {
   return (
     <main>
+      <h1 class="unseen">Comparison</h1>
       <Comparison pair={pair} most={null} />
     </main>
   );
@@ -147,6 +148,7 @@ function InRun({
           title={`${printable(id)}: ${reward(earned)}`}
         >
           {at + 1}
+          {earned === null ? "" : Math.abs(earned - 1) <= 1e-6 ? "✓" : "✗"}
         </a>
       ))}
     </>

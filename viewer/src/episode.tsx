@@ -14,6 +14,7 @@ import { Blocks, Conversation } from "./conversation.tsx";
 import { Find, focusFind } from "./find.tsx";
 import { printable } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
+import { MarkBox } from "./mark.tsx";
 import { Outline } from "./outline.tsx";
 import { type Route, go, linkTo } from "./route.ts";
 import { Strip } from "./strip.tsx";
@@ -26,7 +27,7 @@ export function Episode({ facts, route: { parts, query } }: { readonly facts: Ru
   const name = parts[2] ?? "";
   const page = useLoaded(`episode ${run} ${name}`, () => ask<EpisodePage<StoredEpisode>>("episode", { run, id: name }));
   return (
-    <Waiting state={page}>
+    <Waiting state={page} page="Episode">
       {(value) => <Shown key={value.row.number} facts={facts} page={value} query={query} />}
     </Waiting>
   );
@@ -72,7 +73,9 @@ function Shown({
   const reader = { episode, number: row.number, turn };
   return (
     <div class="episode">
-      <Strip run={run} page={{ ...page, episode }} episode={episode} mode={mode} missing={missing} />
+      <Strip run={run} page={{ ...page, episode }} episode={episode} mode={mode} missing={missing}>
+        <MarkBox facts={facts} row={row} initial={page.mark} />
+      </Strip>
       {mode !== "record" && <Outline episode={episode} run={run} number={row.number} mode={isTokens ? "t" : null} />}
       <Find initial={query.get("find") ?? ""} version={`${row.id} ${mode}`} />
       {isTokens ? (

@@ -169,7 +169,11 @@ function Parting({ pair: { members, calls, at }, run }: { readonly pair: Pair; r
       </h2>
       <div class="columns" tabIndex={0} role="region" aria-label="A passing and a failing episode">
         {members.map(({ row, steps }, place) => (
-          <section key={row.number} class="column" aria-label={`Episode ${row.number}`}>
+          <section
+            key={row.number}
+            class="column"
+            aria-label={`Episode ${row.number}, which ${place === 0 ? "passes" : "does not"}`}
+          >
             <header>
               <a href={linkTo([run, "episode", row.number])}>
                 <strong>{row.number}</strong>

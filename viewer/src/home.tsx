@@ -105,14 +105,23 @@ function Said({ page: { folder, matched, total, isReading, notes } }: { readonly
 /** The ticked runs and their comparison. */
 function Chosen({ ticked, clear }: { readonly ticked: readonly HomeEntry[]; readonly clear: () => void }) {
   const [first, second] = ticked;
+  const areTrainings = first?.kind === "training";
+  const areAlike = second === undefined || (second.kind === "training") === areTrainings;
   if (first === undefined) return <p class="chosen-runs quiet">Tick two runs to compare them.</p>;
   return (
     <section class="chosen-runs" aria-label="Comparison">
       <p>
         {second === undefined ? (
           <>
-            {printable(first.name)} <span class="quiet">is the baseline; tick a second run.</span>
+            {printable(first.name)}{" "}
+            <span class="quiet">is the baseline; tick a second {areTrainings ? "training" : "run"}.</span>
           </>
+        ) : !areAlike ? (
+          "A run cannot be compared with a training: tick two of a kind."
+        ) : areTrainings ? (
+          <a href={linkTo([first.key], { with: second.key })}>
+            the curves of {printable(second.name)} over those of {printable(first.name)}
+          </a>
         ) : (
           <a href={linkTo(["compare"], { a: first.key, b: second.key })}>
             the whole comparison of {printable(second.name)} with {printable(first.name)}
@@ -122,7 +131,7 @@ function Chosen({ ticked, clear }: { readonly ticked: readonly HomeEntry[]; read
           untick
         </button>
       </p>
-      {second !== undefined && (
+      {second !== undefined && areAlike && !areTrainings && (
         <Comparison key={`${first.key} ${second.key}`} pair={[first.key, second.key]} most={flippedTasks} />
       )}
     </section>
@@ -189,7 +198,7 @@ type EntryProps = { readonly entry: HomeEntry; readonly isTicked: boolean; reado
 
 function Entry({ entry, isTicked, tick }: EntryProps) {
   const { key, kind, name, environment, policy, status, isLive, fault } = entry;
-  const canCompare = kind !== "training" && status !== "unreadable";
+  const canCompare = status !== "unreadable";
   const isNamed = key === name || key === ".";
   return (
     <tr>

@@ -36,19 +36,28 @@ export function useLoaded<T>(key: string, load: () => Promise<T>, everyMs: numbe
   return state;
 }
 
-export function Waiting<T>({
-  state,
-  children,
-}: {
+type WaitingProps<T> = {
   readonly state: Loaded<T>;
   readonly children: (value: T) => ComponentChildren;
-}) {
-  if (state.type === "loading") return <p class="quiet">Loading …</p>;
-  if (state.type === "refused")
-    return (
+  /** Heading until there is a value, where the children are a whole page. @default they are a part of one */
+  readonly page?: string;
+};
+
+export function Waiting<T>({ state, children, page }: WaitingProps<T>) {
+  if (state.type === "ready") return <>{children(state.value)}</>;
+  const said =
+    state.type === "loading" ? (
+      <p class="quiet">Loading …</p>
+    ) : (
       <p class="refused" role="alert">
         {state.message}
       </p>
     );
-  return <>{children(state.value)}</>;
+  if (page === undefined) return said;
+  return (
+    <main>
+      <h1 class="unseen">{page}</h1>
+      {said}
+    </main>
+  );
 }

@@ -21,7 +21,11 @@ import { TrainingPage } from "./training.tsx";
 function App() {
   const runs = useLoaded("runs", () => ask<readonly RunFacts[]>("runs"));
   // Where none was named, those below a folder are listed.
-  return <Waiting state={runs}>{(value) => (value.length > 0 ? <Named runs={value} /> : <Listed />)}</Waiting>;
+  return (
+    <Waiting state={runs} page="Runs">
+      {(value) => (value.length > 0 ? <Named runs={value} /> : <Listed />)}
+    </Waiting>
+  );
 }
 
 /** Runs that were named. */
@@ -38,7 +42,7 @@ function Named({ runs }: { readonly runs: readonly RunFacts[] }) {
   );
   return (
     <Page runs={runs} run={run} last={compare}>
-      {isCompare ? <Compare pair={null} /> : <Part run={run} />}
+      {isCompare ? <Compare pair={null} /> : <Part run={run} runs={runs} />}
     </Page>
   );
 }
@@ -73,8 +77,8 @@ function Listed() {
       ) : isPair ? (
         <Compare key={pair.join(" ")} pair={pair as readonly [string, string]} />
       ) : (
-        <Waiting state={loaded}>
-          {() => (run === undefined ? <p class="quiet">Loading …</p> : <Part run={run} />)}
+        <Waiting state={loaded} page="Run">
+          {() => (run === undefined ? <p class="quiet">Loading …</p> : <Part run={run} runs={[]} />)}
         </Waiting>
       )}
     </Page>
@@ -99,7 +103,8 @@ function Page({ children, ...head }: PageProps) {
   );
 }
 
-function Part({ run }: { readonly run: RunFacts | undefined }) {
+/** `runs`: all that were named. */
+function Part({ run, runs }: { readonly run: RunFacts | undefined; readonly runs: readonly RunFacts[] }) {
   const current = route.value;
   if (run === undefined) return <main>There is no run.</main>;
   switch (current.parts[1]) {
@@ -110,7 +115,11 @@ function Part({ run }: { readonly run: RunFacts | undefined }) {
     case "tasks":
       return <Tasks facts={run} route={current} />;
     default:
-      return run.hasEpisodes ? <Overview key={run.key} facts={run} /> : <TrainingPage facts={run} />;
+      return run.hasEpisodes ? (
+        <Overview key={run.key} facts={run} />
+      ) : (
+        <TrainingPage facts={run} others={runs.filter((one) => one.hasTraining && one !== run)} />
+      );
   }
 }
 
@@ -179,6 +188,9 @@ const keys: readonly (readonly [string, string])[] = [
   ["t", "conversation or tokens"],
   ["g", "the group side by side"],
   ["f", "find in the episode: Enter shows the next occurrence, Shift-Enter the one before"],
+  ["y n", "mark the episode as right or wrong; the same key again takes the mark back"],
+  ["1 2 3 4", "wrong, by the fault of the agent, the user, the environment, the infrastructure"],
+  ["w", "why: the reason of the mark"],
   ["← →", "token by token, where tokens have the focus"],
   ["?", "this help"],
 ];

@@ -5,22 +5,24 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
   differenceText,
   type Domain,
-  type Hit,
   type Interval,
+  type MarkSummary,
   type Reason,
   type RowPage,
   type RunFacts,
-  type SearchEnd,
   type Summary,
   type TrainerCheck,
 } from "../../src/viewer/wire/index.ts";
-import { ask, isExported, search } from "./api.ts";
+import { ask, isExported } from "./api.ts";
 import { RunBox } from "./box.tsx";
 import { Chart } from "./chart.tsx";
 import { Columns, RowTable } from "./row-table.tsx";
-import { count, percent, plural, printable, Reward, reward } from "./format.tsx";
+import { count, percent, plural, printable, reward } from "./format.tsx";
+import { Hits } from "./hits.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
+import { Marks } from "./marks.tsx";
 import { amend, linkTo, route } from "./route.ts";
+import { Table } from "./table.tsx";
 
 const pageRows = 100;
 /** Times between two refreshes: of a run in progress, and of one that is still being read. */
@@ -39,7 +41,7 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
       });
       if (!("unchanged" in found)) latest.current = found;
       const now = latest.current!;
-      const isRead = now.read === now.episodes && now.masks.isDone && now.faults?.isDone !== false;
+      const isRead = now.read === now.episodes && now.masks.isDone && now.faults?.isDone !== false && now.marks.isDone;
       setPace(!isRead ? readingMs : now.facts.isLive ? liveMs : null);
       return now;
     },
@@ -47,6 +49,7 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
   );
   return (
     <main>
+      <h1 class="unseen">{printable(facts.name)}</h1>
       <Waiting state={summary}>
         {(value) => (
           <>
@@ -54,12 +57,14 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
             <Faults faults={value.faults} run={facts.key} />
             <Reasons reasons={value.reasons} run={facts.key} />
             <Rates domains={value.domains} />
+            <Marks summary={value} chips={(reasons) => <Chips reasons={reasons} run={facts.key} />} />
             <Curves summary={value} />
           </>
         )}
       </Waiting>
       <Episodes
         run={facts.key}
+        marks={summary.type === "ready" ? summary.value.marks.marks : {}}
         version={
           summary.type === "ready"
             ? `${summary.value.episodes}-${summary.value.read}-${summary.value.faults?.isDone}`
@@ -283,42 +288,6 @@ function Rates({ domains }: { readonly domains: readonly Domain[] }) {
   );
 }
 
-type TableProps = {
-  readonly label: string;
-  readonly heads: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-};
-
-/** The first column names the row, the others hold numbers. */
-function Table({ label, heads, rows }: TableProps) {
-  return (
-    <div class="table" tabIndex={0} role="region" aria-label={label}>
-      <table>
-        <thead>
-          <tr>
-            {heads.map((head, at) => (
-              <th key={head} scope="col" class={at === 0 ? "" : "number"}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((cells) => (
-            <tr key={cells[0]}>
-              {cells.map((cell, at) => (
-                <td key={at} class={at === 0 ? "" : "number"}>
-                  {printable(cell)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
 const orders = {
   plan: "in the order of the plan, task by task",
   ended: "in the order in which episodes ended",
@@ -362,7 +331,9 @@ function Curves({ summary: { courses } }: { readonly summary: Summary }) {
   );
 }
 
-function Episodes({ run, version }: { readonly run: string; readonly version: string }) {
+type EpisodesProps = { readonly run: string; readonly marks: MarkSummary["marks"]; readonly version: string };
+
+function Episodes({ run, marks, version }: EpisodesProps) {
   const { query } = route.value;
   const [where, text, kind, reason, task] = ["where", "text", "kind", "reason", "task"].map(
     (key) => query.get(key) ?? "",
@@ -421,7 +392,7 @@ function Episodes({ run, version }: { readonly run: string; readonly version: st
                 {page.unread > 0 && page.matched !== page.total && ` (${count(page.unread)} are not read yet)`}
               </p>
               <Columns />
-              <RowTable rows={page.rows} run={run} sort={sort} />
+              <RowTable rows={page.rows} run={run} sort={sort} marks={marks} />
               {page.rows.length < page.matched && page.rows.length < 1000 && (
                 <button class="more" onClick={() => setShown(shown + 300)}>
                   show more
@@ -432,66 +403,5 @@ function Episodes({ run, version }: { readonly run: string; readonly version: st
         </Waiting>
       )}
     </section>
-  );
-}
-
-function Hits({ run, text }: { readonly run: string; readonly text: string }) {
-  const [hits, setHits] = useState<readonly Hit[]>([]);
-  const [end, setEnd] = useState<SearchEnd | string | null>(null);
-  useEffect(() => {
-    const controller = new AbortController();
-    const found: Hit[] = [];
-    let isWaiting = false;
-    setHits([]);
-    setEnd(null);
-    const show = (): void => {
-      isWaiting = false;
-      setHits([...found]);
-    };
-    const onHit = (hit: Hit): void => {
-      found.push(hit);
-      if (!isWaiting) requestAnimationFrame(show);
-      isWaiting = true;
-    };
-    const find = async (): Promise<void> => {
-      try {
-        const value = await search(run, text, { onHit, signal: controller.signal });
-        show();
-        setEnd(value);
-      } catch (error) {
-        if (!controller.signal.aborted) setEnd(error instanceof Error ? error.message : String(error));
-      }
-    };
-    void find();
-    return () => controller.abort();
-  }, [run, text]);
-  return (
-    <>
-      <p class="quiet" role="status">
-        {plural(hits.length, "episode")} with “{printable(text)}”
-        {end === null
-          ? " so far …"
-          : typeof end === "string"
-            ? `. ${end}`
-            : end.isWhole
-              ? ""
-              : `, in the latest ${plural(end.episodes, "episode")}; there are more`}{" "}
-        <a href={linkTo([run])}>show all</a>
-      </p>
-      <ol class="hits">
-        {hits.map((hit) => (
-          <li key={hit.number}>
-            <a href={linkTo([run, "episode", hit.number], { find: text })}>
-              <span class="hit-number">{hit.number}</span> <Reward row={{ reward: hit.reward, outcome: "completed" }} />{" "}
-              <span class="excerpt">
-                {printable(hit.before)}
-                <mark>{printable(hit.match)}</mark>
-                {printable(hit.after)}
-              </span>
-            </a>
-          </li>
-        ))}
-      </ol>
-    </>
   );
 }

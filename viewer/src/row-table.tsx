@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { signal } from "@preact/signals";
-import type { EpisodeExtract, Row } from "../../src/viewer/wire/index.ts";
+import type { EpisodeExtract, Mark, MarkSummary, Row } from "../../src/viewer/wire/index.ts";
 import { ask, isExported } from "./api.ts";
 import { count, duration, ending, money, printable, Reward } from "./format.tsx";
 import { useLoaded } from "./load.tsx";
@@ -118,9 +118,10 @@ type RowTableProps = {
   readonly rows: readonly Row[];
   readonly run: string;
   readonly sort: string;
+  readonly marks: MarkSummary["marks"];
 };
 
-export function RowTable({ rows, run, sort }: RowTableProps) {
+export function RowTable({ rows, run, sort, marks }: RowTableProps) {
   const shown = columns.filter(({ name }) => chosen.value.includes(name));
   const extracts = useExtracts(run, rows);
   const sorted = (name: string): "ascending" | "descending" | undefined =>
@@ -153,6 +154,7 @@ export function RowTable({ rows, run, sort }: RowTableProps) {
                 <a href={linkTo([run, "episode", row.number])} onClick={(event) => event.stopPropagation()}>
                   {row.number}
                 </a>
+                <MarkSign mark={marks[row.number]} />
               </td>
               {shown.map(({ name, kind, cell }) => (
                 <td key={name} class={name === "sentence" ? "sentence" : kind}>
@@ -164,6 +166,16 @@ export function RowTable({ rows, run, sort }: RowTableProps) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+function MarkSign({ mark }: { readonly mark: Mark | undefined }) {
+  if (mark === undefined) return null;
+  return (
+    <span class={`mark-sign ${mark.verdict}`} title={printable(mark.why)}>
+      <span aria-hidden="true">{mark.verdict === "right" ? "✓" : "✗"}</span>
+      <span class="unseen">marked {mark.verdict}</span>
+    </span>
   );
 }
 

@@ -1,6 +1,7 @@
 // The fixed strip above an episode: its end and the reason, the first action that differs from the
 // expected ones, the difference of the state, and links to its neighbours.
 
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { type EpisodePage, expectedActions, type ShownEpisode, stateDifference } from "../../src/viewer/wire/index.ts";
 import { callText, firstDifference, madeCalls } from "./actions.ts";
@@ -14,9 +15,10 @@ type StripProps = {
   readonly mode: "conversation" | "tokens" | "record";
   /** Facts that another tool's file does not record; `null` for a record of ours. */
   readonly missing: readonly string[] | null;
+  readonly children: ComponentChildren;
 };
 
-export function Strip({ run, page: { row, group }, episode, mode, missing }: StripProps) {
+export function Strip({ run, page: { row, group }, episode, mode, missing, children }: StripProps) {
   const isTokens = mode === "tokens";
   const place = group.findIndex(({ number }) => number === row.number);
   const neighbour = (step: number, label: string) => {
@@ -87,6 +89,8 @@ export function Strip({ run, page: { row, group }, episode, mode, missing }: Str
         </p>
       )}
       {missing !== null && missing.length > 0 && <p class="quiet">The file does not record: {missing.join(", ")}.</p>}
+      {children}
+      <h2 class="unseen">{mode}</h2>
     </header>
   );
 }

@@ -1,41 +1,70 @@
 // A training on one page: whether it is healthy, in a sentence with its signs, and the curves that
-// support them.
+// support them; another training may be laid over it.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { PlainObject, RunFacts, Training, TrainingPoint } from "../../src/viewer/wire/index.ts";
+import type { PlainObject, RunFacts, Training } from "../../src/viewer/wire/index.ts";
 import { valueText } from "./actions.ts";
 import { ask, isExported } from "./api.ts";
-import { Chart, type Line } from "./chart.tsx";
-import { percent, printable } from "./format.tsx";
+import { Chart } from "./chart.tsx";
+import { interval, percent, printable } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
+import { amend, linkTo, route } from "./route.ts";
+import { StepGroups } from "./step-groups.tsx";
+import { Table } from "./table.tsx";
+import { chartsOf, lastMeasures, stepsOf } from "./training-charts.ts";
 
 const liveMs = 2000;
 
-export function TrainingPage({ facts }: { readonly facts: RunFacts }) {
+/** `others`: further trainings that were named, which can be laid over this one. */
+export function TrainingPage({ facts, others }: { readonly facts: RunFacts; readonly others: readonly RunFacts[] }) {
+  const key = route.value.query.get("with");
+  const training = useTraining(facts.key);
+  return (
+    <main>
+      <h1 class="unseen">{printable(facts.name)}</h1>
+      <Waiting state={training}>
+        {(value) =>
+          key === null ? (
+            <Shown training={value} other={null} others={others} />
+          ) : (
+            <Overlaid training={value} other={key} />
+          )
+        }
+      </Waiting>
+    </main>
+  );
+}
+
+function useTraining(key: string) {
   const latest = useRef<Training | null>(null);
   const [isLive, setLive] = useState(true);
-  const training = useLoaded(
-    `training ${facts.key}`,
+  return useLoaded(
+    `training ${key}`,
     async () => {
-      const found = await ask<Training | { unchanged: true }>("training", {
-        run: facts.key,
-        since: latest.current?.version,
-      });
+      const since = latest.current?.facts.key === key ? latest.current.version : undefined;
+      const found = await ask<Training | { unchanged: true }>("training", { run: key, since });
       if (!("unchanged" in found)) latest.current = found;
       setLive(latest.current!.facts.isLive);
       return latest.current!;
     },
     isLive && !isExported() ? liveMs : null,
   );
-  return (
-    <main>
-      <Waiting state={training}>{(value) => <Shown training={value} />}</Waiting>
-    </main>
-  );
 }
 
-function Shown({ training: { facts, verdict, signs, steps, comparison, end } }: { readonly training: Training }) {
-  const x = useMemo(() => steps.map((step) => step["step"]!), [steps]);
+function Overlaid({ training, other: key }: { readonly training: Training; readonly other: string }) {
+  const other = useTraining(key);
+  return <Waiting state={other}>{(value) => <Shown training={training} other={value} others={[]} />}</Waiting>;
+}
+
+type ShownProps = {
+  readonly training: Training;
+  readonly other: Training | null;
+  readonly others: readonly RunFacts[];
+};
+
+function Shown({ training, other, others }: ShownProps) {
+  const { facts, verdict, signs, comparison, greedy, end } = training;
+  const step = Number(route.value.query.get("step") ?? Number.NaN);
   return (
     <>
       <section class="verdict" aria-label="Verdict">
@@ -52,86 +81,71 @@ function Shown({ training: { facts, verdict, signs, steps, comparison, end } }: 
             </li>
           ))}
         </ul>
+        {other === null ? (
+          others.map((one) => (
+            <p key={one.key}>
+              <a href={linkTo([facts.key], { with: one.key })}>lay {printable(one.name)} over it</a>
+            </p>
+          ))
+        ) : (
+          <Other training={training} other={other} />
+        )}
       </section>
-      {steps.length > 1 && <Curves steps={steps} x={x} />}
-      {comparison !== null && <Comparison rows={comparison} />}
+      <Curves training={training} other={other} />
+      {training.steps.length > 0 && <StepGroups training={training} step={Number.isSafeInteger(step) ? step : null} />}
+      {comparison !== null && <Comparison title="Before and after, on the same held-out tasks" rows={comparison} />}
+      {greedy !== null && <Comparison title="The same at temperature 0" rows={greedy} />}
     </>
   );
 }
 
-function Curves({ steps, x }: { readonly steps: readonly TrainingPoint[]; readonly x: readonly number[] }) {
-  const charts = useMemo(() => {
-    const of = (name: string): (number | null)[] => steps.map((step) => step[name] ?? null);
-    const shares = steps.map((step) => (step["groups"] ? (step["live_groups"] ?? 0) / step["groups"] : null));
-    const pass = of("pass_rate");
-    const heldOut: Line = {
-      label: "held out",
-      values: of("held_out_pass_rate"),
-      colour: "--accent",
-      points: { low: of("held_out_low"), high: of("held_out_high") },
-    };
-    const line = (label: string, values: readonly (number | null)[], colour: string): Line => ({
-      label,
-      values,
-      colour,
-    });
-    return [
-      {
-        title: "Pass rate",
-        format: percent,
-        lines: [
-          { ...line("of training", pass, "--good"), isFaint: true },
-          line("smoothed", smoothed(pass), "--good"),
-          heldOut,
-        ],
-      },
-      { title: "Groups with signal", format: percent, lines: [line("share", shares, "--warm")] },
-      { title: "Entropy", format: small, lines: [line("mean", of("entropy"), "--accent")] },
-      { title: "KL to the first policy", format: small, lines: [line("mean", of("kl"), "--accent")] },
-      {
-        title: "Mismatch of logprobs",
-        format: small,
-        lines: [
-          line("mean", of("logprob_difference_mean"), "--bad"),
-          line("largest", of("logprob_difference_largest"), "--warm"),
-        ],
-      },
-      { title: "Gradient norm", format: small, lines: [line("norm", of("gradient_norm"), "--accent")] },
-      { title: "Turns of an episode", format: small, lines: [line("mean", of("turns_per_episode"), "--warm")] },
-      {
-        title: "Format errors of an episode",
-        format: small,
-        lines: [line("mean", of("problems_per_episode"), "--bad")],
-      },
-    ].filter(({ lines }) => lines.some(({ values }) => values.some((value) => value !== null && value !== 0)));
-  }, [steps]);
+/** The training that is laid over this one: its verdict, and the last values of both. */
+function Other({ training, other }: { readonly training: Training; readonly other: Training }) {
+  const [a, b] = [lastMeasures(training), lastMeasures(other)];
+  const text = (measure: ReturnType<typeof lastMeasures>[number] | undefined): string =>
+    measure === undefined ? "–" : `${measure.text} ${interval(measure.interval)}`;
+  const names = [...new Set([...a, ...b].map(({ name }) => name))];
   return (
-    <section class="charts" aria-label="Curves">
-      {charts.map((chart) => (
-        <Chart key={chart.title} {...chart} x={x} xLabel="step" />
-      ))}
-    </section>
+    <>
+      <p>
+        Laid over it, dashed: <a href={linkTo([other.facts.key])}>{printable(other.facts.name)}</a>.{" "}
+        {printable(other.verdict.text)} <button onClick={() => amend({ with: null })}>take it away</button>
+      </p>
+      <Table
+        label="Last values of both"
+        heads={["last value", nameOf(training, other), nameOf(other, training)]}
+        rows={names.map((name) => [name, ...[a, b].map((all) => text(all.find((one) => one.name === name)))])}
+      />
+    </>
   );
 }
 
-function small(value: number): string {
-  if (value === 0) return "0";
-  return Math.abs(value) < 0.001 || Math.abs(value) >= 10_000
-    ? value.toExponential(0)
-    : String(Number(value.toPrecision(2)));
+/** Trainings of the same name are told apart by their keys. */
+const nameOf = ({ facts: { name, key } }: Training, { facts: other }: Training): string =>
+  printable(name === other.name ? `${name} (${key})` : name);
+
+function Curves({ training, other }: Pick<ShownProps, "training" | "other">) {
+  const x = useMemo(() => stepsOf(training, other), [training, other]);
+  const charts = useMemo(() => chartsOf(training, other, x), [training, other, x]);
+  if (x.length < 2) return null;
+  const missing = charts.filter(({ isKnown }) => !isKnown).map(({ title }) => title.toLowerCase());
+  return (
+    <>
+      <section class="charts" aria-label="Curves">
+        {charts
+          .filter(({ isKnown }) => isKnown)
+          .map((chart) => (
+            <Chart key={chart.title} {...chart} x={x} xLabel="step" onPick={(step) => amend({ step })} />
+          ))}
+      </section>
+      {missing.length > 0 && <p class="quiet">Not measured, or 0 at every step: {missing.join(", ")}.</p>}
+    </>
+  );
 }
 
-/** The mean of up to five steps on either side. */
-export function smoothed(values: readonly (number | null)[]): (number | null)[] {
-  return values.map((_, at) => {
-    const near = values.slice(Math.max(0, at - 5), at + 6).flatMap((value) => value ?? []);
-    return near.length === 0 ? null : near.reduce((sum, one) => sum + one, 0) / near.length;
-  });
-}
-
-function Comparison({ rows }: { readonly rows: readonly PlainObject[] }) {
+function Comparison({ title, rows }: { readonly title: string; readonly rows: readonly PlainObject[] }) {
   const rate = (value: unknown): string => (typeof value === "number" ? percent(value) : "–");
-  const interval = (value: unknown): string => {
+  const gain = (value: unknown): string => {
     const { low, high } = (typeof value === "object" && value !== null ? value : {}) as {
       low?: unknown;
       high?: unknown;
@@ -141,8 +155,8 @@ function Comparison({ rows }: { readonly rows: readonly PlainObject[] }) {
   };
   return (
     <section>
-      <h2>Before and after, on the same held-out tasks</h2>
-      <div class="table" tabIndex={0} role="region" aria-label="Before and after">
+      <h2>{title}</h2>
+      <div class="table" tabIndex={0} role="region" aria-label={title}>
         <table>
           <thead>
             <tr>
@@ -160,7 +174,7 @@ function Comparison({ rows }: { readonly rows: readonly PlainObject[] }) {
                 <td class="number">{valueText(row["tasks"] ?? null)}</td>
                 <td class="number">{rate(row["before"])}</td>
                 <td class="number">{rate(row["after"])}</td>
-                <td class="number">{interval(row["gainInterval"])}</td>
+                <td class="number">{gain(row["gainInterval"])}</td>
               </tr>
             ))}
           </tbody>

@@ -46,8 +46,8 @@ export class Checks {
   }
 
   /**
-   * Checks a page in both themes, and narrow: expected content is present, axe finds nothing
-   * serious, nothing is wider than the screen.
+   * Checks a page in both themes, and narrow: expected content is present, axe finds nothing, the
+   * keyboard reaches everything, nothing is wider than the screen.
    *
    * @param {string} name @param {string} base @param {string} hash @param {{ see: string }} expected
    */
@@ -65,10 +65,11 @@ export class Checks {
         );
       await page.waitForTimeout(150);
       this.expect(title, isSeen, `"${see}" is not seen`);
-      // The same elements in a narrower page.
-      if (look.width === undefined) await this.accessible(title, page);
+      await this.accessible(title, page);
       const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
       this.expect(`${title}: as wide as the screen`, overflow <= 0, `${overflow} points too wide`);
+      // The same elements in every look.
+      if (look.dark === true) await this.reachable(title, page);
       if (screenshots !== null) {
         mkdirSync(screenshots, { recursive: true });
         await page.screenshot({ path: join(screenshots, `${title.replaceAll(/\W+/g, "-")}.png`) });
@@ -83,11 +84,42 @@ export class Checks {
     const found = /** @type {{ id: string, impact: string, nodes: { html: string }[] }[]} */ (
       await page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
     );
-    const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
-    const detail = serious
-      .map(({ id, nodes }) => `${id} (${nodes.length}: ${nodes[0]?.html.slice(0, 120)})`)
-      .join("; ");
-    this.expect(`${title}: axe`, serious.length === 0, detail);
+    const detail = found.map(({ id, nodes }) => `${id} (${nodes.length}: ${nodes[0]?.html.slice(0, 120)})`).join("; ");
+    this.expect(`${title}: axe`, found.length === 0, detail);
+  }
+
+  /**
+   * Checks that the key Tab reaches every link, button and field that can be seen, each with a
+   * visible focus. Of long pages, the first ones.
+   *
+   * @param {string} title @param {Page} page
+   */
+  async reachable(title, page) {
+    const most = 120;
+    const count = Number(
+      await page.evaluate(`(() => {
+        const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
+        globalThis.reachable = all.filter((one) => one.checkVisibility() && !one.disabled);
+        globalThis.reached = new Set();
+        document.activeElement?.blur();
+        return globalThis.reachable.length;
+      })()`),
+    );
+    const note = `(() => {
+      const one = document.activeElement;
+      const { outlineStyle, outlineWidth } = getComputedStyle(one);
+      if (outlineStyle !== "none" && parseFloat(outlineWidth) > 0) globalThis.reached.add(one);
+    })()`;
+    for (let pressed = 0; pressed < Math.min(count, most) + 5; pressed++) {
+      await page.keyboard.press("Tab");
+      await page.evaluate(note);
+    }
+    const missed = /** @type {string[]} */ (
+      await page.evaluate(
+        `globalThis.reachable.slice(0, ${most}).filter((one) => one.isConnected && !globalThis.reached.has(one)).map((one) => one.outerHTML.slice(0, 120))`,
+      )
+    );
+    this.expect(`${title}: the keyboard reaches everything`, missed.length === 0, `${missed.length}: ${missed[0]}`);
   }
 
   tell() {

@@ -13,6 +13,7 @@ import { Checks } from "./checks.mjs";
 import { episodePage, partingGroup, runPage } from "./episode.mjs";
 import { halfCharacters } from "./half-characters.mjs";
 import { home } from "./home.mjs";
+import { markedEpisodes } from "./marks.mjs";
 import {
   bookshopRun,
   foreignFiles,
@@ -24,6 +25,7 @@ import {
   trainerLogprobs,
   trainingRun,
 } from "./runs.mjs";
+import { trainings } from "./trainings.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
 
@@ -66,6 +68,8 @@ export async function verifyViewer({ quick }) {
     await episodePage(checks, sampled);
     await partingGroup(checks, sampled, await mixedGroup(sampled));
     await home(checks, { folder: at("many"), run: at("book"), other: at("worse"), training: at("train"), serve });
+    await markedEpisodes(checks, { from: at("book"), folder: at("marked"), open });
+    await trainings(checks, { training: at("train"), folder: at("longer"), serve });
     await trainerLogprobs(at("sampled"), at("trainer.jsonl"));
     const overlay = { sources: [at("sampled")], logprobs: at("trainer.jsonl") };
     await trainer(checks, { url: await open(overlay), overlay, file: at("trainer.html") });

@@ -22,7 +22,10 @@ export function viewCommand(runCommand: RunCommand): Command {
   addSettings(command, viewSettings);
   return command
     .option("--logprobs <file>", "show a trainer's logprobs over the sampled ones: JSON lines, one per row")
-    .option("--export <file>", "write one HTML file that opens without a server, and exit")
+    .option(
+      "--export <file>",
+      "write one HTML file that opens without a server, or marks as labels of eval (labels.json), and exit",
+    )
     .option("--episode <number>", "export only this episode, by its number or id")
     .option("--where <expression>", "export only episodes that match an expression, as in export --where")
     .addOption(jsonOption())

@@ -3,7 +3,7 @@
 // cannot be used. Shared by the server's counts and the page.
 
 import { base64Bytes, type ShownSamples } from "./decode.ts";
-import type { Difference, TrainerLines } from "./wire.ts";
+import type { Difference, RowFault, TrainerLines } from "./wire.ts";
 
 export const noDifference: Difference = Object.freeze({ tokens: 0, sum: 0, largest: 0 });
 
@@ -104,3 +104,11 @@ export function differenceText({ tokens, sum, largest }: Difference): string | n
 function shortNumber(value: number): string {
   return value !== 0 && value < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
+
+/** Whose fault an unsuccessful episode may be, as a person marks it. */
+export const markFaults = [
+  "agent",
+  "user",
+  "environment",
+  "infrastructure",
+] as const satisfies readonly RowFault["fault"][];

@@ -69,6 +69,7 @@ export type RowFault = {
   /** Name of the rule that applied. */
   readonly rule: string;
   readonly evidence: string;
+  readonly by: "rules" | "judge";
 };
 
 /** Parts of an episode that its index does not have, cut to a line. */
@@ -126,6 +127,8 @@ export type RunFacts = {
   readonly hasTraining: boolean;
   /** Facts that the format of another tool's file does not record, as sentences. */
   readonly missing: readonly string[];
+  /** Why people cannot mark episodes here; `null` if they can. */
+  readonly readOnly: string | null;
 };
 
 /** A run, a training or a log of another tool in the list of a folder. */
@@ -175,7 +178,7 @@ export type Interval = { readonly low: number; readonly high: number };
 
 /** A reason that unsuccessful episodes share, and their number. */
 export type Reason = {
-  readonly kind: "grade" | "format error" | "error" | "stop reason" | "fault";
+  readonly kind: "grade" | "format error" | "error" | "stop reason" | "fault" | "mark";
   readonly label: string;
   readonly count: number;
 };
@@ -220,6 +223,7 @@ export type Summary = {
   readonly domains: readonly Domain[];
   /** Unsuccessful and errored episodes by whose fault they are; `null` where nothing is attributed. */
   readonly faults: { readonly counts: Readonly<Record<RowFault["fault"], number>>; readonly isDone: boolean } | null;
+  readonly marks: MarkSummary;
 };
 
 /**
@@ -305,6 +309,8 @@ export type EpisodePage<Line = ShownEpisode> = {
   readonly next: number | null;
   /** `null` if no trainer's logprobs are laid over the run. */
   readonly trainer: TrainerLines | null;
+  /** `null` if no one marked it. */
+  readonly mark: Mark | null;
   readonly episode: Line;
 };
 
@@ -347,10 +353,89 @@ export type Training = {
   readonly verdict: { readonly level: "good" | "warning" | "bad" | "open"; readonly text: string };
   readonly signs: readonly { readonly level: "good" | "warning" | "bad"; readonly text: string }[];
   readonly steps: readonly TrainingPoint[];
-  /** Before and after, on held-out tasks; `null` if the training has not ended. */
+  /** True if the groups of steps were recorded. */
+  readonly hasGroups: boolean;
+  /** Before and after, on held-out tasks; `null` if the training has not ended. `greedy`: at temperature 0. */
   readonly comparison: readonly PlainObject[] | null;
+  readonly greedy: readonly PlainObject[] | null;
   readonly end: string | null;
 };
 
+/** A group of a step: its rewards, without its episodes. */
+export type TrainingGroup = {
+  readonly task: string;
+  /** Place of the task in its split; `null` if not recorded. */
+  readonly index: number | null;
+  readonly rewards: readonly (number | null)[];
+  readonly taught: boolean;
+  /** Format errors of its episodes, and tokens sampled in them; `null` if not recorded. */
+  readonly problems: number | null;
+  readonly sampledTokens: number | null;
+};
+
+/** The groups of a step; `groups` is `null` if they were not recorded. */
+export type TrainingStep = { readonly step: number; readonly groups: readonly TrainingGroup[] | null };
+
 /** The server's answer to a request that it cannot serve. */
 export type Refusal = { readonly error: string };
+
+/** The mark of a person on an episode. */
+export type Mark = {
+  readonly verdict: "right" | "wrong";
+  /** Whose fault it is; `null` if that was not said. */
+  readonly fault: RowFault["fault"] | null;
+  readonly why: string;
+  /** Time at which it was written, in ISO 8601. */
+  readonly at: string;
+};
+
+/** Agreement of a judge, a reward or the rules of `eval` with the marks of a person. */
+export type JudgeAgreement = {
+  readonly judge: string;
+  /** When the judge counts as saying "right"; what it labels, for an attribution of faults. */
+  readonly rule: string;
+  readonly episodes: number;
+  readonly tasks: number;
+  readonly agreed: number;
+  /** Mean over tasks of the share of equal labels, with its interval at 95 %. */
+  readonly share: number;
+  readonly interval: Interval | null;
+  /** Cohen's kappa with its interval at 95 %; `null` where it is not defined. */
+  readonly kappa: number | null;
+  readonly kappaInterval: Interval | null;
+  /** Number of episodes for each pair of labels, the most frequent first. */
+  readonly counts: readonly { readonly person: string; readonly judge: string; readonly episodes: number }[];
+};
+
+export type MarkSummary = {
+  /** Name of the file that holds the marks. */
+  readonly file: string;
+  /** Why it cannot be read; `null` if it can. */
+  readonly fault: string | null;
+  readonly right: number;
+  readonly wrong: number;
+  /** Number of marks that become labels of `eval --labels`. */
+  readonly labels: number;
+  /** Number of marks of episodes that the run does not have, and of lines that are not marks. */
+  readonly unknown: number;
+  readonly unreadable: number;
+  /** Marks by the number of their episode: of the first 5,000 episodes that are marked. */
+  readonly marks: Readonly<Record<number, Mark>>;
+  readonly agreement: readonly JudgeAgreement[];
+  /** False while verdicts of judges are being read. */
+  readonly isDone: boolean;
+};
+
+/** Labels as `eval --labels` reads them: the list, and what it leaves out. */
+export type MarkLabels = {
+  readonly run: string;
+  /** Marks without a fault, or of a task without a number. */
+  readonly left_out: number;
+  readonly labels: readonly {
+    readonly task: number;
+    readonly trial: number;
+    readonly label: RowFault["fault"];
+    readonly reason: string;
+    readonly episode: string;
+  }[];
+};
