@@ -21,6 +21,7 @@ import {
   defaultTimeouts,
   episodeRunner,
   type RoutedExpertsSink,
+  type SamplingMaskSink,
   type RunEpisode,
 } from "../rollout/loop.ts";
 import { engineOptions } from "./engines.ts";
@@ -166,7 +167,7 @@ function unnamedModel(): ConfigurationError {
  * with a `ConfigurationError`.
  */
 function checkAgentCommand(settings: RolloutSettings): void {
-  const { preset, strategy, faultPolicy, calls, routedExperts } = settings;
+  const { preset, strategy, faultPolicy, calls, routedExperts, samplingMask } = settings;
   const unread = [
     preset === null ? null : "--preset",
     strategy === "tool-calling" ? null : "--strategy",
@@ -174,6 +175,7 @@ function checkAgentCommand(settings: RolloutSettings): void {
     calls === "one" ? null : "--calls",
     // Turns begin and branch where the program decides, so the experts of turns cannot be joined.
     routedExperts === null ? null : "--routed-experts",
+    samplingMask ? "--sampling-mask" : null,
   ].find((flag) => flag !== null);
   if (unread === undefined) return;
   throw new ConfigurationError(
@@ -197,6 +199,8 @@ export type PolicyOptions = {
    * refused.
    */
   readonly expertsFile?: Pick<RoutedExpertsSink, "write">;
+  /** Sink for the ids that sampling keeps. Default: the setting `samplingMask` is refused. */
+  readonly masksFile?: SamplingMaskSink;
 };
 
 /** All other parts that an episode is run with. */
@@ -230,6 +234,7 @@ export async function connectPolicy(
 ): Promise<ConnectedPolicy> {
   const grading = chosen ?? undefined;
   const routedExperts = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
+  const samplingMasks = masksSink({ name, settings, preset }, options.masksFile ?? null);
   if (agent !== null) {
     return {
       address: agentAddress(settings),
@@ -266,6 +271,7 @@ export async function connectPolicy(
       const { url = connected.address, apiKey = null, authorization = null } = servers[0] ?? {};
       return preset.createRunner({ settings, environment, user, model, url, apiKey, authorization, cwd });
     }
+    if (samplingMasks !== null) refuseMasks(connected.engine, settings);
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: milliseconds(settings.maxPause) };
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
@@ -277,7 +283,7 @@ export async function connectPolicy(
     }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
-      { ...episodeOptions(settings), turnTimeoutMs, engineAbort, routedExperts },
+      { ...episodeOptions(settings), turnTimeoutMs, engineAbort, routedExperts, samplingMasks },
     );
   };
   try {
@@ -368,7 +374,9 @@ export function expertsSink(
   };
   if (preset !== null) return refuse(`a preset records no tokens of the engine`);
   if (name === null) return refuse("an agent behind an API reports none");
-  if (name !== "sglang" && name !== "own") return refuse(`engine "${name}" does not report them; only SGLang does`);
+  if (name !== "sglang" && name !== "vllm" && name !== "own") {
+    return refuse(`engine "${name}" does not report them; only SGLang and vLLM do`);
+  }
   if (file === null) {
     return refuse(
       "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them",
@@ -376,6 +384,39 @@ export function expertsSink(
   }
   const [layers, topk] = routedExperts.split("x").map(Number);
   return { layers: layers!, topk: topk!, write: (bytes) => file.write(bytes) };
+}
+
+/** Throws a `ConfigurationError` if nothing reports kept ids, or no file keeps them. */
+export function masksSink(
+  {
+    name,
+    settings: { samplingMask },
+    preset,
+  }: { name: EngineName | null; settings: RolloutSettings; preset: Preset | null },
+  file: SamplingMaskSink | null,
+): SamplingMaskSink | null {
+  if (!samplingMask) return null;
+  if (preset !== null) throw noMasks("a preset records no tokens of the engine; remove --sampling-mask");
+  if (name === null) throw noMasks("an agent behind an API reports none; remove --sampling-mask");
+  if (file !== null) return file;
+  throw noMasks(
+    "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them; remove --sampling-mask",
+  );
+}
+
+/** Throws a `ConfigurationError` if the engine does not report the kept ids of this sampling. */
+function refuseMasks(engine: Engine, settings: RolloutSettings): void {
+  if (engine.samplingMaskProblem === undefined) {
+    throw noMasks(
+      `engine "${engine.name}" does not report them; use sglang, vllm, embedded or llama-cpp, or remove --sampling-mask`,
+    );
+  }
+  const problem = engine.samplingMaskProblem(samplingOf(settings));
+  if (problem !== null) throw noMasks(problem);
+}
+
+function noMasks(reason: string): ConfigurationError {
+  return new ConfigurationError(`Cannot keep the ids that sampling keeps: ${reason}.`);
 }
 
 function episodeOptions(settings: RolloutSettings) {

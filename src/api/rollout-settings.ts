@@ -284,10 +284,13 @@ export const rolloutSettings = {
         .regex(/^[1-9]\d{0,3}x[1-9]\d{0,3}$/)
         .nullable(),
     }).help(
-      "record the experts that a mixture-of-experts model on SGLang chooses (server flag --enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
+      "record the experts that a mixture-of-experts model on SGLang or vLLM chooses (server flag --enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
     ),
   }),
   ...section("Sampling", {
+    samplingMask: flag.help(
+      "record the ids that --top-k, --top-p and --min-p keep at each sampled token, and logprobs of the distribution over them, for trainers that renormalize",
+    ),
     temperature: number("<t>", 1, { min: 0 }).help("sampling temperature; 0 is greedy", common),
     topP: number("<p>", 1, { above: 0, max: 1 }).help(
       "nucleus sampling: cumulative probability to sample from; 1 disables it",

@@ -13,7 +13,7 @@ import { Opened } from "../lib/opened.ts";
 import { milliseconds } from "../parts/setting.ts";
 import type { Coordinator } from "../rollout/index.ts";
 import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/loop.ts";
-import { createRoutedExpertsFile, runFiles } from "../store/writing.ts";
+import { createRoutedExpertsFile, createSamplingMasksFile, runFiles } from "../store/writing.ts";
 import { templateKwargsOf } from "./choose-model.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -199,8 +199,11 @@ async function runPrepared(
   const { maxCost } = settings;
   const budget = maxCost === null ? null : (await import("./budget.ts")).createBudget(maxCost, onNotice);
   const expertsFile = createRoutedExpertsFile(place, store.disk);
-  opened.add(() => expertsFile.close());
-  const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
+  const masksFile = createSamplingMasksFile(place, store.disk);
+  for (const file of [expertsFile, masksFile]) opened.add(() => file.close());
+  const connected = await prepared
+    .connect(stop, store, { onNotice, onCircuit, expertsFile, masksFile })
+    .catch(run.release);
   opened.add(() => connected.close());
   await run.begin(connected);
   try {

@@ -15,7 +15,7 @@ import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
-import { expertsSink } from "./choose-policy.ts";
+import { expertsSink, masksSink } from "./choose-policy.ts";
 import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
@@ -200,6 +200,7 @@ async function openService(
   }
   // Checked now, because otherwise all episodes of the first request would fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
+  masksSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
   const sharing = chooseSharing(settings, context, Infinity);
   const onNotice = (message: string): void => options.onNotice(redact(message));
   const patience = { waitMs: Infinity, waitsForAll: true };

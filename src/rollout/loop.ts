@@ -31,6 +31,7 @@ export {
   type PhaseTimeouts,
 } from "./episode/episode-options.ts";
 export type { RoutedExpertsSink } from "./episode/expert-rows.ts";
+export type { SamplingMaskSink } from "./episode/kept-ids.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
 export { sampleTurn, shortKey as routingKeyOf } from "./episode/sample-turn.ts";
 export { episodeSamples } from "../trajectories/index.ts";

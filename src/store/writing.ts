@@ -32,9 +32,11 @@ export { Disk, type DiskFault, type DiskPatience } from "./disk.ts";
 export { AppendFile } from "./lines.ts";
 export {
   createRoutedExpertsFile,
+  createSamplingMasksFile,
   openRoutedExperts,
-  type RoutedExpertsFile,
-  type RoutedExpertsReader,
+  openSamplingMasks,
+  type TurnBytesFile,
+  type TurnBytesReader,
 } from "./routed-experts.ts";
 export type { FsyncPolicy } from "./journal.ts";
 export { isRunInUse } from "./run-lock.ts";

@@ -1,7 +1,7 @@
 // The recorder: turns, branches, samples, and the checks that nothing is lost.
 
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
-export { alignmentViolations, conservationViolations, countOnes, expertsOf } from "./check-samples.ts";
+export { alignmentViolations, conservationViolations, countOnes, expertsOf, samplingMasksOf } from "./check-samples.ts";
 export { defaultConstrainedLoss, untrainedTokens } from "./constrained-tokens.ts";
 export {
   countSamples,

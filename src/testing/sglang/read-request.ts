@@ -23,6 +23,7 @@ export type SequenceCall = {
   readonly returnPromptIds: boolean;
   /** Index of the first token whose experts are requested; `null` if none are. */
   readonly expertsFrom: number | null;
+  readonly returnSamplingMask: boolean;
 };
 
 /** Parameters that the front itself applies to the output. */
@@ -70,8 +71,11 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
   if (typeof startLen !== "number")
     throw Refusal.ofShape("routed_experts_start_len", "Input should be a valid integer");
   const expertsFrom = boolean(fields["return_routed_experts"], "return_routed_experts") ? startLen : null;
+  const returnSamplingMask = boolean(fields["return_sampling_mask"], "return_sampling_mask");
   const sequences = prompts.flatMap((promptIds, prompt) => {
     const sampling = samplings[prompt]!;
+    const { topK } = sampling.sampler;
+    if (returnSamplingMask && (topK < 1 || topK > 4096)) throw Refusal.ofValue(maskNeedsTopK(topK));
     const sampler = { ...sampling.sampler, maxNewTokens: fit(promptIds.length, sampling, limits) };
     return Array.from({ length: n }, (_, index) => ({
       promptIds,
@@ -83,9 +87,15 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
       returnTextInLogprobs,
       returnPromptIds,
       expertsFrom,
+      returnSamplingMask,
     }));
   });
   return { sequences, isList: isBatch || n > 1, streamInterval: samplings[0]?.streamInterval ?? 1 };
+}
+
+function maskNeedsTopK(topK: number): string {
+  const read = topK === -1 ? 2 ** 30 : topK;
+  return `return_sampling_mask requires top_k=1 for greedy sampling or finite 1 < top_k <= 4096; got top_k=${read}. Lower top_k or increase --sampling-mask-max-tokens.`;
 }
 
 const integerWrittenAsFloat =

@@ -62,6 +62,11 @@ export type SglangFrontOptions = {
    * without them.
    */
   readonly routedExperts?: (sequence: ArrayLike<number>, place: number) => readonly number[];
+  /**
+   * The ids from which sampling drew a token of a sequence; the sampler's logprobs are then over
+   * them. Default: a request for them is answered without them, as by an older server.
+   */
+  readonly samplingMask?: (sequence: ArrayLike<number>, place: number) => readonly number[];
   /** Clock that measures latencies. Default: the real one. */
   readonly clock?: Clock;
 };
@@ -90,6 +95,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     modelPath: options.modelPath ?? "model",
     limits: { contextLength, vocabularySize, endTokenIds, tokenizer, protocol },
     routedExperts: options.routedExperts ?? null,
+    samplingMask: options.samplingMask ?? null,
     streamOutput: options.streamOutput ?? "cumulative",
     refusalOf: (refusal) => {
       if (refusal === null) return Refusal.crash();

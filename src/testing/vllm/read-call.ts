@@ -29,6 +29,8 @@ export type VllmCall = {
   readonly tokensAsIds: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Index of the first token whose experts are reported. */
+  readonly expertsFrom: number;
 };
 
 export type VllmLimits = {
@@ -101,6 +103,7 @@ const strictSampling = z.strictObject({
   detokenize: any,
   include_stop_str_in_output: any,
   extra_args: any,
+  routed_experts_prompt_start: integer.optional(),
 });
 
 /** Extra fields besides the prompt are ignored, as by every OpenAI-compatible server. */
@@ -172,6 +175,7 @@ export function readCall(
     tokensAsIds: isGenerate || fields.return_tokens_as_token_ids,
     stream: fields.stream,
     includeUsage: stream.include_usage,
+    expertsFrom: ("routed_experts_prompt_start" in sampling ? sampling.routed_experts_prompt_start : null) ?? 0,
   };
 }
 
