@@ -5,7 +5,7 @@ import { type RolloutSettings, rolloutSettings, type SettingName, settingNames }
 
 type AddressName = Extract<
   SettingName,
-  "env" | "url" | "agentUrl" | "agentCommand" | "userUrl" | "judgeUrl" | "metrics" | "queue"
+  "env" | "url" | "agentUrl" | "agentCommand" | "userUrl" | "judgeUrl" | "teacherUrl" | "metrics" | "queue"
 >;
 
 /** Settings whose values are recorded and shown without secrets. */

@@ -9,6 +9,7 @@ import { queueSettings } from "./choose-queue.ts";
 import { environmentNames, environmentOptions, environmentRows } from "./environments.ts";
 import { engineNames, engineOptions, engineRows, localEngines, type RegisteredEngine } from "./engines.ts";
 import {
+  address,
   alternatives,
   chatAddress,
   choice,
@@ -344,6 +345,22 @@ export const rolloutSettings = {
       free,
     ),
   }),
+  ...section("The teacher", {
+    teacher: text("<engine>", "the name of an engine that scores").help(
+      "score the tokens of each episode after its end under the weights of a teacher, into teacher-scores.jsonl as score does; sglang, vllm, llama-cpp or embedded",
+      free,
+    ),
+    teacherModel: text("<folder>", "a model folder or a GGUF file").help(
+      "weights of the teacher (embedded: a model folder or a shipped model; llama-cpp: a GGUF file)",
+      free,
+    ),
+    teacherUrl: address("an address like http://127.0.0.1:30000").help("server of the teacher (sglang, vllm)", free),
+    teacherApiKeyEnv: variable.help("environment variable with the key for the teacher's server"),
+    topTokens: whole(0, { min: 0, max: 256 }).help(
+      "most probable tokens that the teacher lists for each position; a vLLM server allows 20 unless it was started with --max-logprobs",
+      free,
+    ),
+  }),
   ...section("Limits", {
     maxTurns: whole(30).help("maximum number of turns in an episode"),
     maxSampledTokens: whole().help("maximum number of sampled tokens in an episode (default: no separate limit)"),
@@ -466,4 +483,12 @@ const namesByKey = new Map(settingNames.map((name) => [keyOf(name), name]));
 /** The setting of a key; `undefined` if there is none. */
 export function settingOfKey(key: string): SettingName | undefined {
   return namesByKey.get(key);
+}
+
+/** True if a setting is about a teacher beside the run. */
+export function namesTeacher(
+  settings: Pick<RolloutSettings, "teacher" | "teacherModel" | "teacherUrl" | "teacherApiKeyEnv" | "topTokens">,
+): boolean {
+  const { teacher, teacherModel, teacherUrl, teacherApiKeyEnv, topTokens } = settings;
+  return topTokens !== 0 || [teacher, teacherModel, teacherUrl, teacherApiKeyEnv].some((value) => value !== null);
 }

@@ -27,6 +27,7 @@ import {
   type SettingName,
   concurrencyBounds,
   groupSettings,
+  namesTeacher,
   settingNames,
 } from "./rollout-settings.ts";
 import { toolsOfSession } from "./export-run.ts";
@@ -205,12 +206,25 @@ async function openService(
   const onNotice = (message: string): void => options.onNotice(redact(message));
   const patience = { waitMs: Infinity, waitsForAll: true };
   const hasShards = sharing !== null;
+  const teacher = namesTeacher(settings)
+    ? await (
+        await import("./score-while.ts")
+      ).openTeacherBeside(settings, {
+        model: prepared.model,
+        surroundings: context,
+        onNotice,
+        opened,
+        drain: new AbortController().signal,
+        signal: cancel,
+      })
+    : null;
   const run = await openRun({ place: folder, resume, settings, prepared, hasShards, patience, onNotice });
   const { store, earlier } = run;
   // Engines are contacted when the first request names them.
   await run.begin({ address: "as requests name it", weightVersion: null });
   // The status is never "done": a service can always be resumed.
   opened.add(() => run.close({ status: "interrupted" }));
+  await teacher?.begin(folder);
   const stopping = new AbortController();
   // The HTTP framework and the metrics library are loaded only when a service starts.
   const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");

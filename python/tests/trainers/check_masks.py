@@ -111,7 +111,7 @@ class Masks(unittest.TestCase):
         plain = LossSequence(**shared, sampled_logprobs=[float(whole[2 + at, tokens[3 + at]]) for at in range(4)])
         for sequences in ([kept], [kept, plain]):
             outcome = learner.accumulate(sequences, LossOptions(clip_low=0.2, clip_high=0.2))
-            self.assertLess(abs(outcome["mismatch_kl"]), 1e-9)
+            self.assertLess(abs(outcome["mismatch_kl"]), 1e-6)
             numpy.testing.assert_allclose(outcome["sequences"][0]["logprobs"], recorded_ones, atol=1e-5)
         without = learner.accumulate([LossSequence(**shared, sampled_logprobs=recorded_ones)], LossOptions(clip_low=0.2, clip_high=0.2))
         self.assertGreater(without["mismatch_kl"], 0.01)
