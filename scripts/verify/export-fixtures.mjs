@@ -172,8 +172,8 @@ for (const name of exportFormatNames) {
         const lists = keptOf(sample);
         const offset = masks.length * 4;
         for (const list of lists) masks.push(list.length, ...list);
-        const ids = lists.reduce((sum, list) => sum + list.length, 0);
-        return { file: `${name}.sampling-masks.bin`, offset, tokens: lists.length, ids };
+        const kept = lists.reduce((sum, list) => sum + list.length, 0);
+        return { file: `${name}.sampling-masks.bin`, offset, tokens: lists.length, ids: kept };
       },
     };
     // Plain JavaScript knows the shapes, not the unions.

@@ -3,12 +3,18 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
-import { exportRun, rollout, scoreRun } from "./functions.ts";
+import { exportRun } from "./export-run.ts";
+import { rollout } from "./rollout.ts";
+import { scoreRun } from "./score-run.ts";
 
 const root = mkdtempSync(join(tmpdir(), "score-while-"));
+// Modules that a run loads on request take long on a busy machine, and the time of a test is limited.
+beforeAll(async () => {
+  await Promise.all([import("./score-while.ts"), import("../engines/embedded/index.ts")]);
+}, 300_000);
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const settings = {

@@ -71,22 +71,22 @@ export async function openTeacherBeside(
   const begin: TeacherBeside["begin"] = async (folder) => {
     const file = await openTeacherScores(folder, teacher.facts);
     const closing = new AbortController();
-    const scoring = scoreEpisodes(openRunFolder(folder), {
-      ...teacher,
-      file,
-      follow: true,
-      drain: AbortSignal.any([drain, closing.signal]),
-      signal,
-    });
-    const finished = scoring
-      .finally(() => file.close())
-      .then(
-        (result) => onNotice(summary(result)),
-        (error: unknown) => {
-          const rest = `the run is not affected; score the rest with "score --run ${settings.out ?? folder}"`;
-          onNotice(`Notice: The teacher stopped: ${messageOf(error).replace(/\.$/, "")}; ${rest}.`);
-        },
-      );
+    const scoreAll = async (): Promise<void> => {
+      const stopping = AbortSignal.any([drain, closing.signal]);
+      try {
+        const scoring = { ...teacher, file, follow: true, drain: stopping, signal };
+        const result = await scoreEpisodes(openRunFolder(folder), scoring).catch(async (error: unknown) => {
+          await file.close();
+          throw error;
+        });
+        await file.close();
+        onNotice(summary(result));
+      } catch (error) {
+        const rest = `the run is not affected; score the rest with "score --run ${settings.out ?? folder}"`;
+        onNotice(`Notice: The teacher stopped: ${messageOf(error).replace(/\.$/, "")}; ${rest}.`);
+      }
+    };
+    const finished = scoreAll();
     opened.add(() => {
       closing.abort();
       return finished;

@@ -12,7 +12,7 @@ import { AttributedError } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { createHandlerClient } from "../http/handler-client.test-helper.ts";
 import { loadEmbeddedEngine } from "./embedded/index.ts";
-import { readNpy } from "./npy.ts";
+import { readNpy } from "./vllm/npy.ts";
 import { createSglangEngine } from "./sglang/index.ts";
 import { createVllmEngine } from "./vllm/index.ts";
 

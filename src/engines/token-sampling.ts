@@ -379,23 +379,6 @@ function beginningOfMask(mask: Uint32Array, tokens: number): Uint32Array {
   return mask.slice(0, end);
 }
 
-/** Kept ids of the tokens of one call in the form of `samplingMask`; `null` if none are kept. */
-export class MaskList {
-  readonly #numbers: number[] = [];
-
-  /** Takes the kept ids of the next token. */
-  add(kept: readonly number[] | null): void {
-    if (kept === null) return;
-    this.#numbers.push(kept.length);
-    // An index loop, because a call has a bounded number of arguments.
-    for (let at = 0; at < kept.length; at++) this.#numbers.push(kept[at]!);
-  }
-
-  result({ keepsMask = false }: Pick<GenerationParams, "keepsMask">): Uint32Array | null {
-    return keepsMask ? Uint32Array.from(this.#numbers) : null;
-  }
-}
-
 export type ModelLimits = {
   readonly vocabularySize: number;
   /** Maximum number of tokens of prompt and answer together. */

@@ -161,10 +161,7 @@ const turn = record<Turn>("Turn", {
     optional(
       nullable(
         record<TruncatedSampling>("TruncatedSampling", {
-          logprobs: [
-            oneOf<TruncatedSampling["logprobs"]>(["kept", "whole"]),
-            "distribution of the logprobs: over the kept ids, or over all",
-          ],
+          logprobs: [oneOf<TruncatedSampling["logprobs"]>(["kept", "whole"]), "over the kept ids, or over all"],
           mask: [
             nullable(
               record<SamplingMaskPlace>("SamplingMaskPlace", {

@@ -14,9 +14,9 @@ import {
   type GenerationParams,
   type Ending,
   endingOf,
-  MaskList,
 } from "../token-sampling.ts";
 import { PageCache, type PageNode } from "./page-cache.ts";
+import { MaskList } from "../mask-list.ts";
 import { RowScores } from "../row-scores.ts";
 
 export type SchedulerEvents = {

@@ -2,7 +2,8 @@
 // at a time. The library could choose too, but it reports the probability after truncation.
 
 import { createRandom } from "../../lib/random.ts";
-import { endingOf, type Generated, type GenerateOptions, type GenerationParams, MaskList } from "../token-sampling.ts";
+import { MaskList } from "../mask-list.ts";
+import { endingOf, type Generated, type GenerateOptions, type GenerationParams } from "../token-sampling.ts";
 import type { ActivityCounter } from "./activity.ts";
 import type { Rows } from "./rows.ts";
 import type { SequenceLease } from "./sequence-pool.ts";

@@ -2,8 +2,7 @@
 // `output_token_logprobs` are over the whole vocabulary even then (0.5.23).
 
 import type { SampleResult } from "../../core/engine.ts";
-import { asFields, badReply, type FailureContext, readLogprob } from "../../http/index.ts";
-import { readSamplingMask } from "../sampling-mask.ts";
+import { asFields, badReply, type FailureContext, readLogprob, readSamplingMask } from "../../http/index.ts";
 import type { ParsedReply } from "./generate-reply.ts";
 
 /** The result with kept ids and their logprobs. Throws an `AttributedError` with code "bad-reply". */

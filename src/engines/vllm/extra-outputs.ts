@@ -3,9 +3,8 @@
 // kept ids of their tokens, and the last one has all experts. Loaded only where they are requested.
 
 import type { SampleRequest, SampleResult } from "../../core/engine.ts";
-import { asFields, badReply, type FailureContext } from "../../http/index.ts";
-import { readNpy } from "../npy.ts";
-import { readSamplingMask } from "../sampling-mask.ts";
+import { asFields, badReply, type FailureContext, readSamplingMask } from "../../http/index.ts";
+import { readNpy } from "./npy.ts";
 
 /** The result with the parts that were requested. Throws an `AttributedError` with code "bad-reply". */
 export function withExtraOutputs(
