@@ -73,7 +73,7 @@ type Sources = {
 export class RowBytesWriter {
   readonly #experts: RowBytes;
   readonly #masks: RowBytes;
-  /** By folder. */
+  /** Readers of each folder. */
   readonly #sources = new Map<string, Sources>();
 
   /** `path`: the file of the rows. */
