@@ -234,7 +234,8 @@ export async function connectPolicy(
 ): Promise<ConnectedPolicy> {
   const grading = chosen ?? undefined;
   const routedExperts = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
-  const samplingMasks = masksSink({ name, settings, preset }, options.masksFile ?? null);
+  const masks = settings.samplingMask ? await import("./choose-masks.ts") : null;
+  const samplingMasks = masks?.masksSink({ name, settings, preset }, options.masksFile ?? null) ?? null;
   if (agent !== null) {
     return {
       address: agentAddress(settings),
@@ -271,7 +272,7 @@ export async function connectPolicy(
       const { url = connected.address, apiKey = null, authorization = null } = servers[0] ?? {};
       return preset.createRunner({ settings, environment, user, model, url, apiKey, authorization, cwd });
     }
-    if (samplingMasks !== null) refuseMasks(connected.engine, settings);
+    masks?.refuseMasks(connected.engine, samplingOf(settings));
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: milliseconds(settings.maxPause) };
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
@@ -384,39 +385,6 @@ export function expertsSink(
   }
   const [layers, topk] = routedExperts.split("x").map(Number);
   return { layers: layers!, topk: topk!, write: (bytes) => file.write(bytes) };
-}
-
-/** Throws a `ConfigurationError` if nothing reports kept ids, or no file keeps them. */
-export function masksSink(
-  {
-    name,
-    settings: { samplingMask },
-    preset,
-  }: { name: EngineName | null; settings: RolloutSettings; preset: Preset | null },
-  file: SamplingMaskSink | null,
-): SamplingMaskSink | null {
-  if (!samplingMask) return null;
-  if (preset !== null) throw noMasks("a preset records no tokens of the engine; remove --sampling-mask");
-  if (name === null) throw noMasks("an agent behind an API reports none; remove --sampling-mask");
-  if (file !== null) return file;
-  throw noMasks(
-    "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them; remove --sampling-mask",
-  );
-}
-
-/** Throws a `ConfigurationError` if the engine does not report the kept ids of this sampling. */
-function refuseMasks(engine: Engine, settings: RolloutSettings): void {
-  if (engine.samplingMaskProblem === undefined) {
-    throw noMasks(
-      `engine "${engine.name}" does not report them; use sglang, vllm, embedded or llama-cpp, or remove --sampling-mask`,
-    );
-  }
-  const problem = engine.samplingMaskProblem(samplingOf(settings));
-  if (problem !== null) throw noMasks(problem);
-}
-
-function noMasks(reason: string): ConfigurationError {
-  return new ConfigurationError(`Cannot keep the ids that sampling keeps: ${reason}.`);
 }
 
 function episodeOptions(settings: RolloutSettings) {
