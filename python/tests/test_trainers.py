@@ -15,7 +15,7 @@ from typing import Any, Optional
 import numpy
 import pydantic
 from exported import KINDS, path, rows, samples
-from trainable_agents.formats import routed_experts, tinker_datum, trl_reward, trl_rollout, verl_token_scores
+from trainable_agents.formats import routed_experts, sampling_mask, tinker_datum, trl_reward, trl_rollout, verl_token_scores
 
 
 def source_of(module: str) -> str:
@@ -91,6 +91,33 @@ class RoutedExperts(unittest.TestCase):
                     self.assertEqual((experts.dtype, experts.shape), (numpy.int32, (len(sample["tokens"]) - 1, 3, 2)))
                     self.assertEqual(experts.reshape(-1).tolist(), sample["experts"])
         self.assertIsNone(routed_experts({"metadata": {}}, path("slime", "jsonl")))
+
+
+class SamplingMask(unittest.TestCase):
+    """Offsets and ids as slime's `RolloutSamplingMask` has them: one non-empty list for each token of the response."""
+
+    def test_are_the_kept_ids_of_the_sampled_tokens(self) -> None:
+        for format in ("slime", "verl"):
+            for kind in KINDS:
+                for row, sample in zip(rows(format, kind), samples(), strict=True):
+                    offsets, ids = sampling_mask(row, path(format, kind))
+                    self.assertEqual((offsets.dtype, ids.dtype), (numpy.int64, numpy.int32))
+                    start = sample["sampled_mask"].index(1)
+                    self.assertEqual(len(offsets), len(sample["tokens"]) - start + 1)
+                    lists = [ids[offsets[at] : offsets[at + 1]].tolist() for at in range(len(offsets) - 1)]
+                    self.assertEqual([one for one, sampled in zip(lists, sample["sampled_mask"][start:]) if sampled], sample["kept"])
+                    others = [one for one, sampled in zip(lists, sample["sampled_mask"][start:]) if not sampled]
+                    alone = [[token] for token, sampled in zip(sample["tokens"][start:], sample["sampled_mask"][start:]) if not sampled]
+                    self.assertEqual(others, alone)
+        self.assertIsNone(sampling_mask({"metadata": {}}, path("slime", "jsonl")))
+
+    def test_refuses_a_file_of_other_rows(self) -> None:
+        row = rows("slime")[1]
+        place = row["metadata"]["sampling_mask"]
+        for changed in ({"offset": 0}, {"offset": 10**9}, {"tokens": place["tokens"] - 1}, {"ids": place["ids"] - 1}):
+            other = {**row, "metadata": {**row["metadata"], "sampling_mask": {**place, **changed}}}
+            with self.assertRaisesRegex(ValueError, "Cannot read the kept ids"):
+                sampling_mask(other, path("slime", "jsonl"))
 
 
 class Atropos(unittest.TestCase):

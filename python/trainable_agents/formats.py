@@ -83,6 +83,41 @@ def routed_experts(row: Row, path: str | Path) -> Any:
     return found.reshape(shape).astype(numpy.int32)
 
 
+def sampling_mask(row: Row, path: str | Path) -> tuple[Any, Any] | None:
+    """The ids from which each token of a slime or verl row's response was sampled, as int64 offsets (response tokens + 1) and int32
+    ids: those of token `t` are `ids[offsets[t] : offsets[t + 1]]`, the form of slime's `RolloutSamplingMask`. A token that was not
+    sampled has only itself. `path`: the file that contains the row. None if the run recorded no kept ids; the row's
+    `truncated` then says which distribution its logprobs are of. Raises `ValueError` if the file does not fit the row."""
+    import numpy
+
+    facts = row.get("metadata") or row.get("extra_fields") or {}
+    place = facts.get("sampling_mask")
+    if place is None:
+        return None
+    tokens = row["tokens"] if "tokens" in row else [*row["prompt_ids"], *row["response_ids"]]
+    start = len(tokens) - (row["response_length"] if "response_length" in row else len(row["response_ids"]))
+    file, count = Path(path).parent / place["file"], place["tokens"] + place["ids"]
+    found = numpy.fromfile(file, dtype="<u4", count=count, offset=place["offset"])
+    sampled = [at for turn in facts["turn_digests"] for at in range(turn["start"], turn["end"])]
+    if found.size != count or len(sampled) != place["tokens"]:
+        raise ValueError(
+            f"Cannot read the kept ids of a row: {file} has {found.size} of {count} numbers at {place['offset']}, for "
+            f"{place['tokens']} of {len(sampled)} sampled tokens; pass the file that was exported with the row."
+        )
+    lists, at = {}, 0
+    for position in sampled:
+        size = int(found[at]) if at < count else count
+        lists[position], at = found[at + 1 : at + 1 + size], at + 1 + size
+        if at > count or tokens[position] not in lists[position]:
+            raise ValueError(
+                f"Cannot read the kept ids of a row: those of token {position} in {file} do not contain it; pass the file that was "
+                "exported with the row."
+            )
+    rows = [lists.get(position, numpy.asarray(tokens[position : position + 1])) for position in range(start, len(tokens))]
+    offsets = numpy.cumsum([0, *(len(one) for one in rows)], dtype=numpy.int64)
+    return offsets, numpy.concatenate([numpy.zeros(0), *rows]).astype(numpy.int32)
+
+
 def verl_token_scores(row: Row) -> list[float]:
     """`token_level_scores` (`rm_scores`) of a verl row, aligned with `response_ids`: the reward of each turn of the branch, at
     its last token. Without turn rewards: `reward_score` at the last token, as in verl."""

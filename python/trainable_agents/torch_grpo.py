@@ -27,6 +27,7 @@ from transformers import AutoModelForCausalLM  # type: ignore[import-not-found]
 from .client import Client
 from .connection import PATIENCE
 from .engine import load_weights
+from .torch_masks import kept_logprobs, packed
 
 __all__ = ["group_advantages", "group_loss", "train"]
 
@@ -58,14 +59,25 @@ def group_advantages(rows: Sequence[Row]) -> list[float]:
 
 
 def group_loss(
-    model: Any, rows: Sequence[Row], advantages: Sequence[float], *, temperature: float = 1.0, clip: float = 0.2
+    model: Any,
+    rows: Sequence[Row],
+    advantages: Sequence[float],
+    *,
+    temperature: float = 1.0,
+    clip: float = 0.2,
+    masks: Sequence[tuple[Any, Any]] | None = None,
 ) -> GroupLoss:
-    """The clipped loss of PPO over the tokens of slime rows whose mask is 1, each with its recorded logprob."""
+    """The clipped loss of PPO over the tokens of slime rows whose mask is 1, each with its recorded logprob.
+
+    `masks`: the kept ids of each row (`formats.sampling_mask`); the model's logprobs are then over them, as the recorded ones
+    are. Default: over the whole vocabulary.
+    """
     prefix = _common_prefix([row["tokens"] for row in rows])
     # The last common token predicts the first one that differs, so it belongs to the prefix; each row keeps at least one token.
     prefix = min(prefix, *(len(row["tokens"]) - row["response_length"] for row in rows))
     tokens, positions, owner = list(rows[0]["tokens"][:prefix]), list(range(prefix)), [-1] * prefix
     at, targets, old, weights = [], [], [], []
+    kept: list[Any] = []
     for number, (row, advantage) in enumerate(zip(rows, advantages, strict=True)):
         begin, first = len(tokens), len(row["tokens"]) - row["response_length"]
         tokens += row["tokens"][prefix:]
@@ -78,6 +90,9 @@ def group_loss(
                 targets.append(row["tokens"][index])
                 old.append(row["rollout_log_probs"][place])
                 weights.append(advantage)
+                if masks is not None:
+                    offsets, ids = masks[number]
+                    kept.append(ids[offsets[place] : offsets[place + 1]])
     owners = torch.tensor(owner)
     # A token attends to the common beginning and to earlier tokens of its own row.
     sees = torch.tril((owners[:, None] == owners[None, :]) | (owners[None, :] == -1))
@@ -86,8 +101,11 @@ def group_loss(
     hidden = model.model(
         input_ids=torch.tensor([tokens]), attention_mask=bias, position_ids=torch.tensor([positions]), use_cache=False
     ).last_hidden_state[0, at]
-    logprobs = torch.log_softmax(model.lm_head(hidden).float() / temperature, -1)
-    new = logprobs.gather(-1, torch.tensor(targets)[:, None])[:, 0]
+    logits = model.lm_head(hidden).float()
+    if masks is None:
+        new = torch.log_softmax(logits / temperature, -1).gather(-1, torch.tensor(targets)[:, None])[:, 0]
+    else:
+        new = kept_logprobs(logits, torch.tensor(targets), *packed(kept), temperature=temperature)
     difference = new - torch.tensor(old)
     ratio, weight = difference.exp(), torch.tensor(weights)
     loss = -torch.minimum(ratio * weight, ratio.clamp(1 - clip, 1 + clip) * weight).sum()

@@ -18,6 +18,7 @@ from peft import LoraConfig, get_peft_model, set_peft_model_state_dict  # type: 
 from peft.utils import load_peft_weights  # type: ignore[import-not-found]
 
 from .errors import ConfigurationError
+from .torch_masks import kept_logprobs, packed
 
 __all__ = ["FewRowsLinear", "Learner", "LossOptions", "LossSequence"]
 
@@ -40,6 +41,8 @@ class LossSequence:
     advantages: Sequence[float]
     sampled_logprobs: Sequence[float] | None = None
     reference_logprobs: Sequence[float] | None = None
+    kept: Sequence[Sequence[int]] | None = None
+    """Ids from which each target was sampled; its logprobs are then over them. `None`: over the whole vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +254,10 @@ class Learner:
         rows = torch.log_softmax(self.model.lm_head(hidden).float(), -1)
         ids = torch.tensor([one.tokens[one.targets[index]] for one, index, _ in targets], device=device)
         logprobs = rows.gather(-1, ids[:, None])[:, 0]
+        cut = {place: one.kept[index] for place, (one, index, _) in enumerate(targets) if one.kept is not None}
+        if cut:
+            places = torch.tensor(list(cut), device=device)
+            logprobs = logprobs.index_copy(0, places, kept_logprobs(rows[places], ids[places], *packed(list(cut.values()))))
         needs_entropy = options is not None and options.entropy != 0
         with nullcontext() if needs_entropy else torch.no_grad():
             entropies = -(rows.exp() * rows).sum(-1)

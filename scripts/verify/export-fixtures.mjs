@@ -134,9 +134,24 @@ mkdirSync(folder, { recursive: true });
  */
 const expertsOf = (tokens) =>
   Array.from({ length: (tokens.length - 1) * 6 }, (_, at) => ((tokens[Math.floor(at / 6)] ?? 0) + at) % 256);
+/**
+ * Kept ids of a sampled token, derived from its position and id, which is among them.
+ * @param {Uint32Array} tokens
+ * @param {number} at
+ */
+const keptAt = (tokens, at) => {
+  const id = tokens[at] ?? 0;
+  const others = Array.from({ length: (id + at) % 4 }, (_, one) => (id + 1 + one) % 150_000);
+  return [...others, id];
+};
+/** @param {{ tokens: Uint32Array, sampledMask: Uint8Array }} sample */
+const keptOf = ({ tokens, sampledMask }) =>
+  [...tokens.keys()].flatMap((at) => (sampledMask[at] === 1 ? [keptAt(tokens, at)] : []));
 for (const name of exportFormatNames) {
   /** @type {number[]} */
   const experts = [];
+  /** @type {number[]} */
+  const masks = [];
   const { columns } = exportFormats[name];
   const files = [
     await createJsonLinesFile(join(folder, `${name}.jsonl`), columns),
@@ -153,6 +168,13 @@ for (const name of exportFormatNames) {
       decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "),
       toolsOf: () => tools,
       expertsOf: place,
+      samplingMaskOf: (/** @type {{ tokens: Uint32Array, sampledMask: Uint8Array }} */ sample) => {
+        const lists = keptOf(sample);
+        const offset = masks.length * 4;
+        for (const list of lists) masks.push(list.length, ...list);
+        const kept = lists.reduce((sum, list) => sum + list.length, 0);
+        return { file: `${name}.sampling-masks.bin`, offset, tokens: lists.length, ids: kept };
+      },
     };
     // Plain JavaScript knows the shapes, not the unions.
     const whole = /** @type {import("../../dist/export/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
@@ -164,6 +186,7 @@ for (const name of exportFormatNames) {
     for (const file of files) await file.write(rows);
   }
   for (const file of files) await file.close();
+  if (masks.length > 0) writeFileSync(join(folder, `${name}.sampling-masks.bin`), Uint32Array.from(masks));
   if (experts.length > 0) writeFileSync(join(folder, `${name}.routed-experts.bin`), Uint8Array.from(experts));
 }
 const samples = groups.flatMap(({ episodes, groupIndex }) =>
@@ -180,6 +203,7 @@ const samples = groups.flatMap(({ episodes, groupIndex }) =>
       logprobs: sample.logprobs === null ? null : [...sample.logprobs].map((one) => (Number.isNaN(one) ? 0 : one)),
       reward: sample.reward,
       experts: expertsOf(sample.tokens),
+      kept: keptOf(sample),
       turns: turnSpans(sample, episode.trajectory, episode.grade.turnRewards),
     })),
   ),

@@ -20,6 +20,7 @@ const checks = {
   trl: "check_trl",
   verl: "check_verl",
   torch: "check_torch",
+  masks: "check_masks",
   model: "check_model",
   learner: "check_learner",
   slime: "check_slime",

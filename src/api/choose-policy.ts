@@ -16,7 +16,13 @@ import {
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { AgentPrograms } from "../gateway/index.ts";
 import { showAddress } from "../http/base-url.ts";
-import { chatEpisodeRunner, defaultTimeouts, episodeRunner, type RunEpisode } from "../rollout/loop.ts";
+import {
+  chatEpisodeRunner,
+  defaultTimeouts,
+  episodeRunner,
+  type RunEpisode,
+  type SamplingMaskSink,
+} from "../rollout/loop.ts";
 import type { RoutedExpertsSink } from "../rollout/index.ts";
 import { engineOptions } from "./engines.ts";
 import { chooseEngineName, connectEngine, serverOptions } from "./choose-engine.ts";
@@ -160,7 +166,7 @@ function unnamedModel(): ConfigurationError {
  * with a `ConfigurationError`.
  */
 function checkAgentCommand(settings: RolloutSettings): void {
-  const { preset, strategy, faultPolicy, calls, routedExperts } = settings;
+  const { preset, strategy, faultPolicy, calls, routedExperts, samplingMask } = settings;
   const unread = [
     preset === null ? null : "--preset",
     strategy === "tool-calling" ? null : "--strategy",
@@ -168,6 +174,7 @@ function checkAgentCommand(settings: RolloutSettings): void {
     calls === "one" ? null : "--calls",
     // Turns begin and branch where the program decides, so the experts of turns cannot be joined.
     routedExperts === null ? null : "--routed-experts",
+    samplingMask ? "--sampling-mask" : null,
   ].find((flag) => flag !== null);
   if (unread === undefined) return;
   throw new ConfigurationError(
@@ -191,6 +198,8 @@ export type PolicyOptions = {
    * refused.
    */
   readonly expertsFile?: Pick<RoutedExpertsSink, "write"> | null;
+  /** Sink for the ids that sampling keeps. Default: the setting `samplingMask` is refused. */
+  readonly masksFile?: SamplingMaskSink | null;
 };
 
 /** All other parts that an episode is run with. */
@@ -225,6 +234,8 @@ export async function connectPolicy(
   const grading = chosen ?? undefined;
   const sink = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
   const routedExperts = sink === null ? null : (await import("../rollout/index.ts")).keepExperts(sink);
+  const masks = settings.samplingMask ? await import("./choose-masks.ts") : null;
+  const samplingMasks = masks?.masksSink({ name, settings, preset }, options.masksFile ?? null) ?? null;
   if (agent !== null) {
     return {
       address: agentAddress(settings),
@@ -261,6 +272,7 @@ export async function connectPolicy(
       const { url = connected.address, apiKey = null, authorization = null } = servers[0] ?? {};
       return preset.createRunner({ settings, environment, user, model, url, apiKey, authorization, cwd });
     }
+    masks?.refuseMasks(connected.engine, samplingOf(settings));
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: milliseconds(settings.maxPause) };
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
@@ -272,7 +284,7 @@ export async function connectPolicy(
     }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
-      { ...episodeOptions(settings), turnTimeoutMs, engineAbort, routedExperts },
+      { ...episodeOptions(settings), turnTimeoutMs, engineAbort, routedExperts, samplingMasks },
     );
   };
   try {
@@ -363,7 +375,9 @@ export function expertsSink(
   };
   if (preset !== null) return refuse(`a preset records no tokens of the engine`);
   if (name === null) return refuse("an agent behind an API reports none");
-  if (name !== "sglang" && name !== "own") return refuse(`engine "${name}" does not report them; only SGLang does`);
+  if (name !== "sglang" && name !== "vllm" && name !== "own") {
+    return refuse(`engine "${name}" does not report them; only SGLang and vLLM do`);
+  }
   if (file === null) {
     return refuse(
       "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them",

@@ -89,7 +89,7 @@ describe("routed experts, from a server to the rows of trainers", () => {
       variables: {},
       routedExperts: "4x2",
     } as const;
-    await expect(rollout(embedded)).rejects.toThrow('engine "embedded" does not report them; only SGLang does');
+    await expect(rollout(embedded)).rejects.toThrow('engine "embedded" does not report them; only SGLang and vLLM do');
     await close();
   });
 

@@ -20,6 +20,7 @@ import {
   type ExportedGroup,
   type ExportFormat,
   type ExportFormatName,
+  type ExportOrigin,
   exportFormatNames,
   exportFormats,
   exportGroup,
@@ -30,15 +31,8 @@ import {
 import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import {
-  openRoutedExperts,
-  openRunFolder,
-  parseWhere,
-  type RoutedExpertsReader,
-  type RunFacts,
-  runFacts,
-} from "../store/index.ts";
-import { ExpertsWriter } from "./export-experts.ts";
+import { openRunFolder, parseWhere, type RunFacts, runFacts } from "../store/index.ts";
+import { RowBytesWriter } from "./export-experts.ts";
 import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import { ExportTeacher } from "./export-teacher.ts";
 import type { Tau2Export } from "./export-tau2.ts";
@@ -114,6 +108,8 @@ export type ExportRunResult = ExportCounts & {
    * does not exist.
    */
   readonly expertBytes: number;
+  /** Size of `<output>.sampling-masks.bin` in bytes; 0 if no row has kept ids. */
+  readonly maskBytes: number;
 };
 
 /** The public function of this name: `functions.ts`. */
@@ -155,20 +151,20 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   }
   const format = teacher === null ? plain : { ...plain, columns: [...plain.columns, ...(plain.teacherColumns ?? [])] };
   const request: ExportRequest = { ...opening, format };
-  const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
-  const expertFolders = new Map<string | null, (episodeId: string) => string>();
-  if (format.holdsExperts) for (const { name, reader } of runs) expertFolders.set(name, await reader.expertsFolder());
-  const readers = new Map<string, RoutedExpertsReader>();
-  const expertsOf: ExportContext["expertsOf"] = (sample, { episode, run }) => {
-    const folder = expertFolders.get(run)?.(episode.id) ?? "";
-    const reader = readers.get(folder) ?? openRoutedExperts(folder);
-    readers.set(folder, reader);
-    return experts.write(sample, episode, reader);
-  };
+  const rowBytes = new RowBytesWriter(path);
+  const bytesFolders = new Map<string | null, (episodeId: string) => string>();
+  if (format.holdsTurnBytes) for (const { name, reader } of runs) bytesFolders.set(name, await reader.expertsFolder());
+  const folderOfEpisode = ({ episode, run }: Pick<ExportOrigin, "episode" | "run">): string =>
+    bytesFolders.get(run)?.(episode.id) ?? "";
+  const expertsOf: ExportContext["expertsOf"] = (sample, origin) =>
+    rowBytes.experts(sample, origin.episode, folderOfEpisode(origin));
+  const samplingMaskOf: ExportContext["samplingMaskOf"] = (sample, origin) =>
+    rowBytes.mask(sample, origin.episode, folderOfEpisode(origin));
   const context = {
     ...(await contextOf(runs, request)),
     where: passes,
     expertsOf,
+    samplingMaskOf,
     ...(teacher === null ? {} : { teacherOf: teacher.of }),
   };
   const kind = fileKinds[options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl")];
@@ -185,15 +181,16 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
     for await (const group of readExportGroups(runs, options.format === ownSamples ? "run" : "export")) {
       if (drain?.aborted === true || signal?.aborted === true) {
         await file.abandon();
-        experts.abandon();
+        rowBytes.abandon();
         return null;
       }
       for (const { episode } of group.episodes) await context.learnTools(group.run, episode);
       await tau2?.learn(group);
       await teacher?.learn(group);
-      if (!format.holdsExperts && !isNoted && keepsExperts(group)) {
+      const unheld = format.holdsTurnBytes || isNoted ? null : turnBytesIn(group);
+      if (unheld !== null) {
         isNoted = true;
-        request.onNotice(`Note: rows of ${options.format} have no place for routed experts, which the run kept.`);
+        request.onNotice(`Note: rows of ${options.format} have no place for ${unheld}, which the run kept.`);
       }
       const turnRewards = options.turnRewards ?? "keep";
       const exported = exportGroup(group, format, { ...context, groupSize, turnRewards });
@@ -207,26 +204,27 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
         counts,
       );
     }
-    experts.close();
+    rowBytes.close();
     if (teacher !== null && teacher.missing > 0) {
       request.onNotice(
         `Note: ${teacher.missing} rows have no teacher's logprobs; score the run again for those that ended since.`,
       );
     }
-    return { ...counts, bytes: await file.close(), expertBytes: experts.size };
+    return { ...counts, bytes: await file.close(), ...rowBytes.sizes };
   } catch (error) {
     await file.abandon();
-    experts.abandon();
+    rowBytes.abandon();
     throw error;
   } finally {
-    for (const reader of readers.values()) reader.close();
+    rowBytes.closeSources();
   }
 }
 
-function keepsExperts({ episodes }: GroupToExport): boolean {
-  return episodes.some(({ episode: { trajectory } }) =>
-    trajectory.turns.some(({ routedExperts }) => (routedExperts ?? null) !== null),
-  );
+/** Name of the bytes that turns of the group have; `null` if they have none. */
+function turnBytesIn({ episodes }: GroupToExport): string | null {
+  const turns = episodes.flatMap(({ episode: { trajectory } }) => trajectory.turns);
+  if (turns.some(({ routedExperts }) => (routedExperts ?? null) !== null)) return "routed experts";
+  return turns.some(({ truncated }) => (truncated?.mask ?? null) !== null) ? "kept ids" : null;
 }
 
 /** The format whose rows these are; formats differ only in the types of their rows. */

@@ -69,7 +69,7 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
     needsText: false,
     wholeGroups: false,
     holdsTurnRewards: true,
-    holdsExperts: false,
+    holdsTurnBytes: false,
     teacherColumns: null,
     needsTools: false,
     file: (path) =>

@@ -301,10 +301,13 @@ export const rolloutSettings = {
         .regex(/^[1-9]\d{0,3}x[1-9]\d{0,3}$/)
         .nullable(),
     }).help(
-      "record the experts that a mixture-of-experts model on SGLang chooses (server flag --enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
+      "record the experts that a mixture-of-experts model on SGLang or vLLM chooses (server flag --enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
     ),
   }),
   ...section("Sampling", {
+    samplingMask: flag.help(
+      "record the ids that --top-k, --top-p and --min-p keep at each sampled token, and logprobs of the distribution over them, for trainers that renormalize",
+    ),
     temperature: number("<t>", 1, { min: 0 }).help("sampling temperature; 0 is greedy", common),
     topP: number("<p>", 1, { above: 0, max: 1 }).help(
       "nucleus sampling: cumulative probability to sample from; 1 disables it",
@@ -355,6 +358,22 @@ export const rolloutSettings = {
     judgeTemperature: number("<t>", 0, { min: 0 }).help("temperature of the judge model; 1: left to its server"),
     judgeCache: file.help(
       "file of the judge's answers, keyed by a digest of the question: recorded answers are reused and new ones added; without --judge-model, all must be in the file",
+      free,
+    ),
+  }),
+  ...section("The teacher", {
+    teacher: text("<engine>", "the name of an engine that scores").help(
+      "score the tokens of each episode after its end under the weights of a teacher, into teacher-scores.jsonl as score does; sglang, vllm, llama-cpp or embedded",
+      free,
+    ),
+    teacherModel: text("<folder>", "a model folder or a GGUF file").help(
+      "weights of the teacher (embedded: a model folder or a shipped model; llama-cpp: a GGUF file)",
+      free,
+    ),
+    teacherUrl: address("an address like http://127.0.0.1:30000").help("server of the teacher (sglang, vllm)", free),
+    teacherApiKeyEnv: variable.help("environment variable with the key for the teacher's server"),
+    topTokens: whole(0, { min: 0, max: 256 }).help(
+      "most probable tokens that the teacher lists for each position; a vLLM server allows 20 unless it was started with --max-logprobs",
       free,
     ),
   }),
@@ -480,4 +499,12 @@ const namesByKey = new Map(settingNames.map((name) => [keyOf(name), name]));
 /** The setting of a key; `undefined` if there is none. */
 export function settingOfKey(key: string): SettingName | undefined {
   return namesByKey.get(key);
+}
+
+/** True if a setting is about a teacher beside the run. */
+export function namesTeacher(
+  settings: Pick<RolloutSettings, "teacher" | "teacherModel" | "teacherUrl" | "teacherApiKeyEnv" | "topTokens">,
+): boolean {
+  const { teacher, teacherModel, teacherUrl, teacherApiKeyEnv, topTokens } = settings;
+  return topTokens !== 0 || [teacher, teacherModel, teacherUrl, teacherApiKeyEnv].some((value) => value !== null);
 }

@@ -20,7 +20,7 @@ import { type CallOptions, readOptions, type RolloutSettingOptions, type Setting
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { chooseSharing } from "./processes.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
+import { namesTeacher, type RolloutSettings } from "./rollout-settings.ts";
 import { settingsRecord } from "./resolve-settings.ts";
 import { openRun } from "./open-run.ts";
 import type { RunToResume } from "./run-to-resume.ts";
@@ -177,6 +177,11 @@ async function runPrepared(
   const sharing = chooseSharing(settings, surroundings, planned);
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
   const patience = { waitMs: milliseconds(settings.diskWait) };
+  const teacher = namesTeacher(settings)
+    ? await (
+        await import("./score-while.ts")
+      ).openTeacherBeside(settings, { model: prepared.model, surroundings, onNotice, opened, drain, signal })
+    : null;
   const run = await openRun({
     place,
     resume,
@@ -202,11 +207,17 @@ async function runPrepared(
     settings.routedExperts === null
       ? null
       : (await import("../store/index.ts")).createRoutedExpertsFile(place, store.disk);
-  opened.add(async () => expertsFile?.close());
-  const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
+  const masksFile = settings.samplingMask
+    ? (await import("../store/index.ts")).createSamplingMasksFile(place, store.disk)
+    : null;
+  for (const file of [expertsFile, masksFile]) opened.add(async () => file?.close());
+  const connected = await prepared
+    .connect(stop, store, { onNotice, onCircuit, expertsFile, masksFile })
+    .catch(run.release);
   opened.add(() => connected.close());
   await run.begin(connected);
   try {
+    const scoring = await teacher?.begin(place);
     onEvent({
       type: "run-start",
       run: {
@@ -298,6 +309,7 @@ async function runPrepared(
       await (await import("../store/index.ts")).cleanShards(place);
     }
     await run.close({ status, totals });
+    await scoring?.finished;
     return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -15,6 +15,7 @@ import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import { masksSink } from "./choose-masks.ts";
 import { expertsSink } from "./choose-policy.ts";
 import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -27,6 +28,7 @@ import {
   type SettingName,
   concurrencyBounds,
   groupSettings,
+  namesTeacher,
   settingNames,
 } from "./rollout-settings.ts";
 import { toolsOfSession } from "./export-run.ts";
@@ -200,16 +202,30 @@ async function openService(
   }
   // Checked now, because otherwise all episodes of the first request would fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
+  masksSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
   const sharing = chooseSharing(settings, context, Infinity);
   const onNotice = (message: string): void => options.onNotice(redact(message));
   const patience = { waitMs: Infinity, waitsForAll: true };
   const hasShards = sharing !== null;
+  const teacher = namesTeacher(settings)
+    ? await (
+        await import("./score-while.ts")
+      ).openTeacherBeside(settings, {
+        model: prepared.model,
+        surroundings: context,
+        onNotice,
+        opened,
+        drain: new AbortController().signal,
+        signal: cancel,
+      })
+    : null;
   const run = await openRun({ place: folder, resume, settings, prepared, hasShards, patience, onNotice });
   const { store, earlier } = run;
   // Engines are contacted when the first request names them.
   await run.begin({ address: "as requests name it", weightVersion: null });
   // The status is never "done": a service can always be resumed.
   opened.add(() => run.close({ status: "interrupted" }));
+  await teacher?.begin(folder);
   const stopping = new AbortController();
   // The HTTP framework and the metrics library are loaded only when a service starts.
   const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");

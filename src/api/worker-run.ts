@@ -7,7 +7,7 @@ import { anyNames } from "../lib/any-names.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import type { RunState } from "../queue/job-queue.ts";
 import type { WorkerRun } from "../rollout/index.ts";
-import { createRoutedExpertsFile, openShard, type ShardStore } from "../store/index.ts";
+import { createRoutedExpertsFile, createSamplingMasksFile, openShard, type ShardStore } from "../store/index.ts";
 import { createEngines } from "./request-engines.ts";
 import { prepareRollout, type PrepareOptions } from "./prepare-rollout.ts";
 import { resolveSettings } from "./resolve-settings.ts";
@@ -65,7 +65,8 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
   let shard = await open();
   opened.add(() => shard.close());
   const expertsFile = createRoutedExpertsFile(shard.location);
-  opened.add(() => expertsFile.close());
+  const masksFile = createSamplingMasksFile(shard.location);
+  for (const file of [expertsFile, masksFile]) opened.add(() => file.close());
   const stop = new AbortController();
   // Episodes that an earlier process of this worker recorded as cancelled do not count.
   const journal = {
@@ -81,6 +82,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
       ...(url === null ? {} : { url }),
       onNotice: (message) => onNotice(redact(message)),
       expertsFile,
+      masksFile,
       onCircuit: ({ server, state: now }) => onNotice(`Notice: ${name}: server ${server} is ${now}.`),
       wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: milliseconds(settings.turnTimeout) }),
     }),

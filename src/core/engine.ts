@@ -3,7 +3,7 @@
 import type { Constraint, ConstraintKind } from "./constraint.ts";
 import type { Scorer } from "./scoring.ts";
 import type { TokenBuffer } from "./token-buffer.ts";
-import type { Finish, WeightSpan } from "./turn.ts";
+import type { Finish, RoutedExperts, WeightSpan } from "./turn.ts";
 
 /** Sampling parameters of an engine. Names follow the field; each engine translates them once. */
 export type SamplingParams = {
@@ -35,6 +35,27 @@ export const defaultSampling: SamplingParams = Object.freeze({
   seed: null,
   extra: Object.freeze({}),
 });
+
+/** Parameters that select the ids to sample from; those in `extra` under the names of servers take precedence. */
+export function truncationOf(sampling: SamplingParams): Pick<SamplingParams, "temperature" | "topP" | "topK" | "minP"> {
+  const { extra } = sampling;
+  const read = (name: string, known: number): number => {
+    const value = extra[name];
+    return typeof value === "number" ? value : known;
+  };
+  return {
+    temperature: read("temperature", sampling.temperature),
+    topP: read("top_p", sampling.topP),
+    topK: read("top_k", sampling.topK),
+    minP: read("min_p", sampling.minP),
+  };
+}
+
+/** True if top-k, top-p or min-p keep only some ids at each token. Greedy sampling does not count. */
+export function isTruncated(sampling: SamplingParams): boolean {
+  const { temperature, topP, topK, minP } = truncationOf(sampling);
+  return temperature > 0 && (topP < 1 || topK > 0 || minP > 0);
+}
 
 /** Strings that end a generation, and a way to find them in sampled ids. */
 export type StopStrings = {
@@ -84,6 +105,11 @@ export type SampleRequest = {
    */
   readonly routedExpertsFrom?: number | null;
   /**
+   * Requests the ids that sampling kept at each token (see {@link SampleResult.samplingMask}); the
+   * logprobs are then those of the distribution over the kept ids. @default false
+   */
+  readonly samplingMask?: boolean;
+  /**
    * Restricts the text, and the logprobs are then those of the restricted distribution. Engines
    * that do not declare its kind reject with the code "bad-request". @default null
    */
@@ -111,6 +137,15 @@ export type SampleResult = {
    * requested. @default null
    */
   readonly routedExpertBytes?: Uint8Array | null;
+  /** Layers and experts per token of `routedExpertBytes`, if the server states them. @default null */
+  readonly routedExpertShape?: Pick<RoutedExperts, "layers" | "topk"> | null;
+  /**
+   * The ids that top-k, top-p and min-p kept: for each sampled token, their number, then the ids in
+   * any order, the sampled one among them. `null` if they were not requested. @default null
+   */
+  readonly samplingMask?: Uint32Array | null;
+  /** True if the logprobs are those of the distribution over the kept ids, not over all. @default false */
+  readonly isRenormalized?: boolean;
   /** Unrestricted probability of all allowed ids, one per sampled token; `null` if it is not reported. @default null */
   readonly allowedMass?: Float32Array | null;
 };
@@ -152,6 +187,11 @@ export interface Engine extends Partial<Scorer> {
   readonly name: string;
   /** Kinds of constraints that it samples under. @default none */
   readonly constraints?: readonly ConstraintKind[];
+  /**
+   * Reason why it cannot report the ids that this sampling keeps, as a clause with its remedy;
+   * `null` if it can. Absent if it never can.
+   */
+  samplingMaskProblem?(sampling: SamplingParams): string | null;
   sample(request: SampleRequest, options?: SampleOptions): Promise<SampleResult>;
   /**
    * Resolves with true if the server takes requests now: it is up and not paused. Rejects when it

@@ -43,6 +43,27 @@ export type RoutedExperts = {
   readonly width: 1 | 2;
 };
 
+/**
+ * Kept ids of the sampled tokens of a turn in `sampling-masks.bin` of the run folder: for each token,
+ * their number and then the ids, as little-endian uint32.
+ */
+export type SamplingMaskPlace = {
+  /** Offset of the first byte. */
+  readonly offset: number;
+  /** Number of sampled tokens. */
+  readonly tokens: number;
+  /** Number of kept ids of all tokens together. */
+  readonly ids: number;
+};
+
+/** Sampling by top-k, top-p or min-p, which draws from the most probable ids only. */
+export type TruncatedSampling = {
+  /** Distribution of the turn's logprobs: over the kept ids, or over the whole vocabulary. */
+  readonly logprobs: "kept" | "whole";
+  /** `null` if the kept ids were not requested. */
+  readonly mask: SamplingMaskPlace | null;
+};
+
 /** One engine call: the tokens newly shown to the policy and those it sampled. */
 export type Turn = {
   /** Index in `trajectory.turns`. */
@@ -71,6 +92,8 @@ export type Turn = {
   readonly requestIds?: readonly string[];
   /** Present if the run requests experts. @default null */
   readonly routedExperts?: RoutedExperts | null;
+  /** Present if top-k, top-p or min-p truncated the distribution. @default null */
+  readonly truncated?: TruncatedSampling | null;
   /** Present if a constraint restricted the turn. @default null */
   readonly constrained?: ConstrainedTokens | null;
 };
@@ -115,6 +138,11 @@ export type Sample = {
   readonly deviations: readonly TemplateDeviation[];
   /** Ranges that a constraint restricted, ascending; see `ConstrainedTokens`. @default none */
   readonly constrainedRanges?: ConstrainedTokens["ranges"];
+  /**
+   * Distribution of the logprobs if top-k, top-p or min-p truncated it: "whole" unless those of all
+   * truncated turns are over the kept ids. @default null
+   */
+  readonly truncatedLogprobs?: TruncatedSampling["logprobs"] | null;
 };
 
 /** Sampled tokens that do not enter the loss, with the reason. */

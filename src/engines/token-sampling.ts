@@ -3,13 +3,15 @@
 // softmax; the logprob is taken from this distribution; then top-k and top-p together, then min-p;
 // then a draw among the remaining tokens.
 
-import type {
-  Engine,
-  EngineFailureCode,
-  SampleOptions,
-  SampleRequest,
-  SampleResult,
-  StopStrings,
+import {
+  type Engine,
+  type EngineFailureCode,
+  isTruncated,
+  type SampleOptions,
+  type SampleRequest,
+  type SampleResult,
+  type SamplingParams,
+  type StopStrings,
 } from "../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../core/failure.ts";
 import { scoreProblem, type ScoreOptions, type Scorer, type ScoreRequest, type ScoreResult } from "../core/scoring.ts";
@@ -35,6 +37,8 @@ export type GenerationParams = {
   /** Added to the logits of a token before sampling. */
   readonly logitBias: ReadonlyMap<number, number>;
   readonly seed: number;
+  /** True: the kept ids are reported, and logprobs are over them. @default false */
+  readonly keepsMask?: boolean;
 };
 
 /** Number of times that each token was sampled so far. */
@@ -66,7 +70,12 @@ export function endingOf(params: GenerationParams, sampled: ArrayLike<number>): 
   return stopTokenIds.has(sampled[sampled.length - 1]!) ? "matched" : null;
 }
 
-export type ChosenToken = { readonly token: number; readonly logprob: number };
+export type ChosenToken = {
+  readonly token: number;
+  readonly logprob: number;
+  /** Ids that it was drawn from; `null` unless `keepsMask`. */
+  readonly kept: readonly number[] | null;
+};
 
 /**
  * Samples a token from probabilities that need not sum to 1: `powers` are e^(logit / temperature)
@@ -79,16 +88,21 @@ export function chooseToken(
   params: GenerationParams,
   uniform: () => number,
 ): ChosenToken {
-  const token = params.topK === 1 ? highest(powers) : draw(powers, sum, params, uniform);
-  return { token, logprob: Math.min(0, Math.log(powers[token]!) - Math.log(sum)) };
-}
-
-function draw(powers: Float32Array, sum: number, params: GenerationParams, uniform: () => number): number {
-  const isWhole = params.topK === -1 && params.topP >= 1 && params.minP <= 0;
-  if (isWhole) return drawFrom(powers, null, uniform() * sum);
+  const { topK, topP, minP, keepsMask = false } = params;
+  const chosen = (token: number, total: number, kept: readonly number[] | null): ChosenToken => ({
+    token,
+    logprob: Math.min(0, Math.log(powers[token]!) - Math.log(keepsMask && kept !== null ? total : sum)),
+    kept: keepsMask ? kept : null,
+  });
+  if (topK === 1) {
+    const token = highest(powers);
+    return chosen(token, powers[token]!, [token]);
+  }
+  const isWhole = topK === -1 && topP >= 1 && minP <= 0;
+  if (isWhole) return chosen(drawFrom(powers, null, uniform() * sum), sum, null);
   const candidates = truncate(powers, sum, params);
   const total = candidates.reduce((subtotal, token) => subtotal + powers[token]!, 0);
-  return drawFrom(powers, candidates, uniform() * total);
+  return chosen(drawFrom(powers, candidates, uniform() * total), total, candidates);
 }
 
 /** The first token (of `tokens`, or of all) at which the running sum exceeds the threshold. */
@@ -156,6 +170,8 @@ export type Generated = {
   readonly ids: Uint32Array;
   /** One logprob per id. */
   readonly logprobs: Float32Array;
+  /** `samplingMask` of the engine's result; `null` unless the parameters have `keepsMask`. */
+  readonly mask: Uint32Array | null;
   /** Runs of tokens sampled by the same weights, in order. */
   readonly versions: readonly { readonly version: string | null; readonly count: number }[];
   /** Prompt tokens that needed no computation. */
@@ -200,8 +216,16 @@ export abstract class InProcessEngine implements Engine, Scorer {
     this.scoreFailure = failureMaker(`score tokens with ${engine}`);
   }
 
+  samplingMaskProblem(sampling: SamplingParams): string | null {
+    return sampling.temperature < 1e-6 || isTruncated(sampling)
+      ? null
+      : "every id is kept; set top-k, top-p or min-p, or do not request the kept ids";
+  }
+
   async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const { failure, freshSeed } = this;
+    const maskProblem = request.samplingMask === true ? this.samplingMaskProblem(request.sampling) : null;
+    if (maskProblem !== null) throw failure("bad-request", maskProblem);
     if (this.isClosed) throw failure("cancelled", "it was closed");
     if ((request.constraint ?? null) !== null) {
       throw failure("bad-request", "it has no grammars for constraints; remove the constraint, or use SGLang or vLLM");
@@ -220,10 +244,11 @@ export abstract class InProcessEngine implements Engine, Scorer {
     const options = { routingKey: request.routingKey, onTokens: isWatched ? tell : null };
     const live = this.#track(this.generate(prompt, params, options), request.requestId);
     const generated = await this.#unlessCancelled(live, signal);
-    const { ids, logprobs, finish, versions, cachedTokens } = stops.cut(generated);
+    const { ids, logprobs, mask, finish, versions, cachedTokens } = stops.cut(generated);
     return {
       sampledTokens: ids,
       logprobs,
+      ...(mask === null ? {} : { samplingMask: mask, isRenormalized: true }),
       finish,
       weightSpans: versions.map(({ version, count }) => ({ tokenCount: count, dispatch: version, reply: version })),
       usage: { promptTokens, completionTokens: ids.length, cachedTokens },
@@ -329,7 +354,7 @@ class StopWatch {
     this.take(generated.ids.subarray(this.#seen));
     const stop = this.#stop;
     if (stop === null) return { ...generated, finish: finishOf(generated.reason, generated.ids) };
-    const { ids, logprobs, versions, cachedTokens } = generated;
+    const { ids, logprobs, mask, versions, cachedTokens } = generated;
     let left = stop.count;
     const kept = versions.map(({ version, count }) => {
       const ofThis = Math.min(count, left);
@@ -339,11 +364,19 @@ class StopWatch {
     return {
       ids: ids.slice(0, stop.count),
       logprobs: logprobs.slice(0, stop.count),
+      mask: mask === null ? null : beginningOfMask(mask, stop.count),
       finish: { reason: "stop", matched: stop.matched, raw: null },
       versions: kept.filter(({ count }) => count > 0),
       cachedTokens,
     };
   }
+}
+
+/** The part of a mask that belongs to the first tokens. */
+function beginningOfMask(mask: Uint32Array, tokens: number): Uint32Array {
+  let end = 0;
+  for (let token = 0; token < tokens; token++) end += 1 + mask[end]!;
+  return mask.slice(0, end);
 }
 
 export type ModelLimits = {
@@ -391,6 +424,7 @@ function readRequest(
     stopTokenIds: new Set(stopTokenIds),
     logitBias: new Map(extra.logitBias.filter(([token]) => token < vocabularySize)),
     seed: sampling.seed ?? freshSeed(),
+    ...(request.samplingMask === true ? { keepsMask: true } : {}),
   };
   checkRanges(params, failure);
   return { prompt, params };

@@ -8,7 +8,14 @@ import type { AnyRow } from "./columns.ts";
 import { preferenceColumns, toPreferenceRows, sftColumns, toSftRow } from "./conversations.ts";
 import { atifColumns, inspectColumns, toAtifRow, toInspectRow } from "./logs.ts";
 import { createInspectFile } from "./files.ts";
-import { eachSample, type EpisodeToExport, type ExportContext, type ExportFormat, rowFormat } from "./row-format.ts";
+import {
+  eachSample,
+  type EpisodeToExport,
+  type ExportContext,
+  type ExportFormat,
+  rowFormat,
+  turnBytesFacts,
+} from "./row-format.ts";
 import { countLabels } from "./samples.ts";
 import {
   addSlimeTeacher,
@@ -38,24 +45,22 @@ import { summaryOf, type WhereFields, whereFields } from "../store/index.ts";
 
 export const exportFormats = {
   slime: rowFormat(slimeColumns, {
-    rowsOf: eachSample((sample, origin, { decode, expertsOf }) => {
-      const row = toSlimeRow(sample, origin, { decode: (tokens) => decode(tokens, origin) });
-      const place = expertsOf?.(sample, origin) ?? null;
-      return place === null ? row : { ...row, metadata: { ...row.metadata, routed_experts: place } };
+    rowsOf: eachSample((sample, origin, context) => {
+      const row = toSlimeRow(sample, origin, { decode: (tokens) => context.decode(tokens, origin) });
+      return { ...row, metadata: { ...row.metadata, ...turnBytesFacts(sample, origin, context) } };
     }, addSlimeTeacher),
     teacherColumns: slimeTeacherColumns,
     trainedTokens: ({ loss_mask }) => countOnesIn(loss_mask),
     needsText: true,
     holdsTurnRewards: true,
-    holdsExperts: true,
+    holdsTurnBytes: true,
   }),
   verl: rowFormat(verlColumns, {
     holdsTurnRewards: true,
-    holdsExperts: true,
-    rowsOf: eachSample((sample, origin, { expertsOf }) => {
+    holdsTurnBytes: true,
+    rowsOf: eachSample((sample, origin, context) => {
       const row = toVerlRow(sample, origin);
-      const place = expertsOf?.(sample, origin) ?? null;
-      return place === null ? row : { ...row, extra_fields: { ...row.extra_fields, routed_experts: place } };
+      return { ...row, extra_fields: { ...row.extra_fields, ...turnBytesFacts(sample, origin, context) } };
     }, addVerlTeacher),
     teacherColumns: [],
     trainedTokens: ({ response_mask }) => countOnesIn(response_mask),

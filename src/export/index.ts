@@ -20,7 +20,14 @@ export {
   type RowFile,
 } from "./files.ts";
 export { type AtifRow, type InspectRow, toAtifRow, toInspectRow } from "./logs.ts";
-export type { EpisodeToExport, ExportContext, ExportedRow, ExportFormat, RoutedExpertsPlace } from "./row-format.ts";
+export type {
+  EpisodeToExport,
+  ExportContext,
+  ExportedRow,
+  ExportFormat,
+  RoutedExpertsPlace,
+  SamplingMaskPlace,
+} from "./row-format.ts";
 export {
   type ExportedGroup,
   type ExportFormatName,

@@ -19,10 +19,12 @@ export type ExportContext = {
   /** Variables that the chat template of a run got. @default none */
   readonly templateKwargsOf?: (run: string | null) => Readonly<Record<string, unknown>> | null;
   /**
-   * Place of a sample's experts, for formats with `holdsExperts`; `null` if it has none.
+   * Place of a sample's experts, for formats with `holdsTurnBytes`; `null` if it has none.
    * @default no sample has any
    */
   readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
+  /** Like `expertsOf`, of the ids from which its tokens were sampled. */
+  readonly samplingMaskOf?: (sample: Sample, origin: ExportOrigin) => SamplingMaskPlace | null;
   /**
    * A teacher's scores of a sample, for formats with `teacherColumns`; `null` if it is not scored.
    * @default no row has a place for scores
@@ -44,6 +46,21 @@ export type RoutedExpertsPlace = {
   readonly shape: readonly [number, number, number];
 };
 
+/**
+ * Place of the kept ids of a row's sampled tokens: for each, their number and then the ids, as
+ * little-endian uint32.
+ */
+export type SamplingMaskPlace = {
+  /** Name of the file next to the rows. */
+  readonly file: string;
+  /** Offset of the first byte. */
+  readonly offset: number;
+  /** Number of sampled tokens. */
+  readonly tokens: number;
+  /** Number of kept ids of all of them together. */
+  readonly ids: number;
+};
+
 /** A row, and the episodes that it contains. */
 export type ExportedRow = { readonly row: AnyRow; readonly episodes: readonly ExportOrigin[] };
 
@@ -60,8 +77,8 @@ export type ExportFormat = {
   readonly wholeGroups: boolean;
   /** True: a row can hold turn rewards. */
   readonly holdsTurnRewards: boolean;
-  /** True: the format calls `expertsOf`, and a row names the place of its tokens' experts. */
-  readonly holdsExperts: boolean;
+  /** True: the format calls `expertsOf` and `samplingMaskOf`, and a row has the places. */
+  readonly holdsTurnBytes: boolean;
   /**
    * Columns that rows also have if the context has `teacherOf`; empty if scores are in other
    * columns, `null` if the format has no place for them.
@@ -101,7 +118,7 @@ export function rowFormat<Row extends AnyRow>(
     needsText: false,
     wholeGroups: false,
     holdsTurnRewards: false,
-    holdsExperts: false,
+    holdsTurnBytes: false,
     teacherColumns: null,
     whyLeftOut: "no token that could be trained is recorded",
     needsTools: columns.some(({ name }) => name === "tools"),
@@ -125,4 +142,14 @@ export function eachSample<Row>(
         return { row: teacher(row, sample, context.teacherOf(sample, origin)), episodes: [origin] };
       }),
     );
+}
+
+/** Places of the bytes of a sample, under the names of rows; empty if it has none. */
+export function turnBytesFacts(sample: Sample, origin: ExportOrigin, { expertsOf, samplingMaskOf }: ExportContext) {
+  const experts = expertsOf?.(sample, origin) ?? null;
+  const mask = samplingMaskOf?.(sample, origin) ?? null;
+  return {
+    ...(experts === null ? {} : { routed_experts: experts }),
+    ...(mask === null ? {} : { sampling_mask: mask }),
+  };
 }

@@ -41,6 +41,16 @@ export function templateFacts({ templateKwargs = null }: Pick<ExportOrigin, "tem
 }
 
 /**
+ * `truncated` of a row, if top-k, top-p or min-p truncated the distribution that its tokens were
+ * sampled from. "kept": its logprobs are over the kept ids, and a trainer that renormalizes over them
+ * (`sampling_mask`) computes the same distribution. "whole": they are over the whole vocabulary, which
+ * is not the distribution that sampled.
+ */
+export function truncationFacts({ truncatedLogprobs: logprobs = null }: Pick<Sample, "truncatedLogprobs">) {
+  return logprobs === null ? {} : { truncated: { logprobs } };
+}
+
+/**
  * `constrained` of a row, if a constraint restricted some of its tokens: their places as
  * `[start, end)` in all tokens of the row. Their logprobs are those of the restricted distribution,
  * not of the policy over its whole vocabulary.
@@ -117,6 +127,7 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
     /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
     ...constraintFacts(sample),
+    ...truncationFacts(sample),
     /**
      * `[start, end)` in all tokens of the sample. Versions as named by the engine; `null` when it
      * names none.

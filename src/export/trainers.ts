@@ -30,6 +30,7 @@ import {
   sampleDigests,
   sampleFacts,
   type SampleFacts,
+  truncationFacts,
   splitResponse,
   withRun,
   turnRewardFacts,
@@ -109,6 +110,7 @@ function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = 
     /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
     ...constraintFacts(sample),
+    ...truncationFacts(sample),
     stop_reason: episode.stopReason,
     /** Number of format errors of the episode's actions. */
     problems: episode.problems.length,

@@ -29,6 +29,7 @@ export {
   type PhaseTimeouts,
   type TurnExperts,
 } from "./episode/episode-options.ts";
+export type { SamplingMaskSink } from "./episode/kept-ids.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
 export { sampleTurn, shortKey as routingKeyOf } from "./episode/sample-turn.ts";
 export { episodeSamples } from "../trajectories/index.ts";

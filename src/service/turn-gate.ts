@@ -69,6 +69,9 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
   return {
     name: engine.name,
     ...(engine.constraints === undefined ? {} : { constraints: engine.constraints }),
+    ...(engine.samplingMaskProblem === undefined
+      ? {}
+      : { samplingMaskProblem: (sampling) => engine.samplingMaskProblem!(sampling) }),
     async sample(request, { signal, ...rest } = {}) {
       if (!gate.isOpen) await gate.pass(signal);
       try {

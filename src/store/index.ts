@@ -5,9 +5,11 @@ export { recordReferences, type RunFacts, runFacts, runManifest, type TrainFacts
 export type { RecordReference } from "./schema.ts";
 export {
   createRoutedExpertsFile,
+  createSamplingMasksFile,
   openRoutedExperts,
-  type RoutedExpertsFile,
-  type RoutedExpertsReader,
+  openSamplingMasks,
+  type TurnBytesFile,
+  type TurnBytesReader,
 } from "./routed-experts.ts";
 export { type MergedRun, mergeShards } from "./merge-shards.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";

@@ -8,7 +8,13 @@ import { existsSync } from "node:fs";
 import { copyFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { makeFolder } from "../system/make-folder.ts";
-import { ConfigurationError, type Episode, type Turn } from "../core/index.ts";
+import {
+  ConfigurationError,
+  type Episode,
+  type RoutedExperts,
+  type SamplingMaskPlace,
+  type Turn,
+} from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { ByteWriter } from "./byte-writer.ts";
@@ -16,7 +22,14 @@ import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, writeSummary } from "./episode-index.ts";
 import { AppendFile, endLine, readCheckedLines } from "./lines.ts";
 import { episodeFromJson, groupFromJson, parseRecord, writeEpisode } from "./records.ts";
-import { createRoutedExpertsFile, openRoutedExperts, type RoutedExpertsReader } from "./routed-experts.ts";
+import {
+  createRoutedExpertsFile,
+  createSamplingMasksFile,
+  openRoutedExperts,
+  openSamplingMasks,
+  type TurnBytesFile,
+  type TurnBytesReader,
+} from "./routed-experts.ts";
 import { hasShards, openRunFolder } from "./run-folder.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { runFiles } from "./run-store.ts";
@@ -88,7 +101,7 @@ async function lockAll(folder: string): Promise<RunLock[]> {
 class Merge {
   readonly #folder: string;
   readonly #draft: string;
-  readonly #experts = new Map<string, RoutedExpertsReader>();
+  readonly #sources = new Map<string, Sources>();
   readonly #writer = new ByteWriter();
   readonly #index = new ByteWriter();
 
@@ -103,6 +116,7 @@ class Merge {
     const files = new EpisodeFiles(this.#folder);
     const [episodes, index] = [await this.#create(runFiles.episodes), await this.#create(runFiles.index)];
     const experts = createRoutedExpertsFile(this.#draft);
+    const masks = createSamplingMasksFile(this.#draft);
     const shards = new Set<string>();
     let count = 0;
     const flush = async (): Promise<void> => {
@@ -116,14 +130,14 @@ class Merge {
         if (signal?.aborted === true) return null;
         const line = await files.line(row.id, row.place);
         const offset = episodes.size + this.#writer.length;
-        const episode = line.includes('"routedExperts":{') ? this.#read(line, row.place) : null;
+        const hasBytes = line.includes('"routedExperts":{') || line.includes('"mask":{"offset":');
+        const episode = hasBytes ? this.#read(line, row.place) : null;
         const start = this.#writer.length;
         if (episode === null) {
           this.#writer.bytes(line);
           this.#writer.ascii("\n");
         } else {
-          const source = this.#expertsIn(folderOf(row.id));
-          writeEpisode(this.#writer, await relocated(episode, source, experts));
+          writeEpisode(this.#writer, await relocated(episode, this.#sourcesIn(folderOf(row.id)), { experts, masks }));
           endLine(this.#writer, start);
         }
         const length = this.#writer.length - start - 1;
@@ -138,9 +152,9 @@ class Merge {
       return { episodes: count, groups: await this.#copyGroups(), bytes: episodes.size, shards: shards.size };
     } finally {
       await files.close();
-      await experts.close();
-      for (const file of [episodes, index]) await file.close();
-      for (const source of this.#experts.values()) source.close();
+      for (const file of [experts, masks, episodes, index]) await file.close();
+      for (const { experts: source, masks: kept } of this.#sources.values())
+        for (const one of [source, kept]) one.close();
     }
   }
 
@@ -153,10 +167,12 @@ class Merge {
     return episodeFromJson(parseRecord(line, where), where);
   }
 
-  #expertsIn(folder: string): RoutedExpertsReader {
-    const reader = this.#experts.get(folder) ?? openRoutedExperts(folder);
-    this.#experts.set(folder, reader);
-    return reader;
+  #sourcesIn(folder: string): Sources {
+    const known = this.#sources.get(folder);
+    if (known !== undefined) return known;
+    const sources = { experts: openRoutedExperts(folder), masks: openSamplingMasks(folder) };
+    this.#sources.set(folder, sources);
+    return sources;
   }
 
   /** Copies complete decided groups and their rows; a torn end of either file is omitted. */
@@ -184,18 +200,33 @@ class Merge {
   }
 }
 
-/** The episode with its experts moved to another file. */
+/** Bytes that the turns of a folder name. */
+type Sources = {
+  readonly experts: TurnBytesReader<RoutedExperts>;
+  readonly masks: TurnBytesReader<SamplingMaskPlace>;
+};
+
+/** The episode with the bytes of its turns moved to other files. */
 async function relocated(
   episode: Episode,
-  source: RoutedExpertsReader,
-  experts: ReturnType<typeof createRoutedExpertsFile>,
+  sources: Sources,
+  { experts, masks }: { readonly experts: TurnBytesFile; readonly masks: TurnBytesFile },
 ): Promise<Episode> {
   const turns: Turn[] = [];
   for (const turn of episode.trajectory.turns) {
-    const part = turn.routedExperts ?? null;
-    turns.push(
-      part === null ? turn : { ...turn, routedExperts: { ...part, offset: await experts.write(source.read(part)) } },
-    );
+    const { routedExperts = null, truncated = null } = turn;
+    const mask = truncated?.mask ?? null;
+    turns.push({
+      ...turn,
+      ...(routedExperts === null
+        ? {}
+        : {
+            routedExperts: { ...routedExperts, offset: await experts.write(sources.experts.read(routedExperts)) },
+          }),
+      ...(truncated === null || mask === null
+        ? {}
+        : { truncated: { ...truncated, mask: { ...mask, offset: await masks.write(sources.masks.read(mask)) } } }),
+    });
   }
   const events = episode.events.map((event) =>
     event.type === "turn" ? { ...event, turn: turns[event.turn.index] ?? event.turn } : event,

@@ -21,9 +21,11 @@ import {
   type ParsedAction,
   type ParseProblem,
   type RoutedExperts,
+  type SamplingMaskPlace,
   type Task,
   type ToolCall,
   type ToolResult,
+  type TruncatedSampling,
   type Turn,
   type UserCall,
   type UserLine,
@@ -151,6 +153,26 @@ const turn = record<Turn>("Turn", {
       ),
     ),
     "where a run keeps the experts of a mixture-of-experts model",
+  ],
+  truncated: [
+    optional(
+      nullable(
+        record<TruncatedSampling>("TruncatedSampling", {
+          logprobs: [oneOf<TruncatedSampling["logprobs"]>(["kept", "whole"]), "over the kept ids, or over all"],
+          mask: [
+            nullable(
+              record<SamplingMaskPlace>("SamplingMaskPlace", {
+                offset: [number, "of the first byte in `sampling-masks.bin`"],
+                tokens: [number, "sampled tokens of the turn"],
+                ids: [number, "kept ids of all tokens together"],
+              }),
+            ),
+            "null: the kept ids were not requested",
+          ],
+        }),
+      ),
+    ),
+    "sampling by top-k, top-p or min-p",
   ],
   constrained: [
     optional(

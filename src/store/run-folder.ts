@@ -81,7 +81,7 @@ export interface RunFolder extends RunReader {
    * until it returns none.
    */
   changesSince(position: RunPosition, options?: { readonly count?: number }): Promise<RunChanges>;
-  /** Returns the folder that holds the experts of an episode. */
+  /** Returns the folder that holds the experts and kept ids of an episode. */
   expertsFolder(): Promise<(episodeId: string) => string>;
 }
 

@@ -25,6 +25,8 @@ export const runFiles = Object.freeze({
   samples: "samples.jsonl",
   /** Present in runs that keep the experts of a mixture-of-experts model. */
   routedExperts: "routed-experts.bin",
+  /** Present in runs that keep the ids from which each token was sampled. */
+  samplingMasks: "sampling-masks.bin",
   /** Present in runs that a teacher has scored. */
   teacherScores: "teacher-scores.jsonl",
   /** A folder, present where several processes write episodes, with one folder for each. */

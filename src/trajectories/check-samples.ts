@@ -1,7 +1,7 @@
 // Checks of alignment and conservation, run by every export. Written independently of the code that
 // makes samples, so that a wrong mask cannot agree with itself.
 
-import type { EpisodeSamples, RoutedExperts, Sample, Trajectory } from "../core/index.ts";
+import type { EpisodeSamples, RoutedExperts, Sample, SamplingMaskPlace, Trajectory } from "../core/index.ts";
 import { smallUint32Array } from "../lib/bytes.ts";
 import { branchesOf } from "./recorder.ts";
 
@@ -127,7 +127,7 @@ export function countOnes(mask: Uint8Array): number {
   return ones;
 }
 
-// Places of a sample's experts: those of its turns in order, for trainers of mixture-of-experts
+// Places of a sample's experts and kept ids: those of its turns in order, for trainers of mixture-of-experts
 // models that replay the sampling server's routing. Bytes are read elsewhere (`store/`).
 
 /**
@@ -158,4 +158,23 @@ export function expertsOf(
     );
   }
   return parts;
+}
+
+/**
+ * The parts of a sample's kept ids, in order, for all its sampled tokens; `null` if no turn of its
+ * branch has any. Throws a plain error when only some turns have them.
+ */
+export function samplingMasksOf(
+  sample: Pick<Sample, "id" | "branch">,
+  trajectory: Trajectory,
+): readonly SamplingMaskPlace[] | null {
+  const path = (branchesOf(trajectory)[sample.branch] ?? []).filter(({ sampledTokens }) => sampledTokens.length > 0);
+  const parts = path.flatMap(({ truncated }) => truncated?.mask ?? []);
+  if (parts.length === 0) return null;
+  const wrong = path.find(({ truncated, sampledTokens }) => truncated?.mask?.tokens !== sampledTokens.length);
+  if (wrong === undefined) return parts;
+  throw new Error(
+    `Cannot join the kept ids of sample "${sample.id}": turn ${wrong.index} has them for ${wrong.truncated?.mask?.tokens ?? 0} of ` +
+      `${wrong.sampledTokens.length} sampled tokens, and others of its branch have all.`,
+  );
 }

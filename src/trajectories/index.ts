@@ -10,7 +10,7 @@ export {
   makeTurn,
   TrajectoryRecorder,
 } from "./recorder.ts";
-export { alignmentViolations, conservationViolations, countOnes, expertsOf } from "./check-samples.ts";
+export { alignmentViolations, conservationViolations, countOnes, expertsOf, samplingMasksOf } from "./check-samples.ts";
 export { defaultConstrainedLoss, untrainedTokens } from "./constrained-tokens.ts";
 export {
   countSamples,

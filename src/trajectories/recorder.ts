@@ -14,9 +14,9 @@ export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
 
 const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null };
 
-/** Result of an engine call, with the place where its experts are stored. */
+/** Result of an engine call, with the places where its experts and kept ids are stored. */
 export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans"> &
-  Pick<Turn, "requestIds" | "routedExperts" | "constrained">;
+  Pick<Turn, "requestIds" | "routedExperts" | "truncated" | "constrained">;
 
 /**
  * A turn made of an observation and an action. Throws a plain error when the parts of the result do
@@ -27,7 +27,7 @@ export function makeTurn(
   observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
 ): Turn {
   const { sampledTokens, logprobs, finish, weightSpans } = result;
-  const { requestIds = [], routedExperts = null, constrained = null } = result;
+  const { requestIds = [], routedExperts = null, truncated = null, constrained = null } = result;
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
   if (logprobs !== null && logprobs.length !== sampledTokens.length) {
     throw new Error(
@@ -54,6 +54,7 @@ export function makeTurn(
     rewriteReason,
     ...(requestIds.length === 0 ? {} : { requestIds }),
     ...(routedExperts === null ? {} : { routedExperts }),
+    ...(truncated === null ? {} : { truncated }),
     ...(constrained === null ? {} : { constrained }),
   };
 }

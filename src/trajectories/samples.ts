@@ -83,6 +83,7 @@ function sampleOf(
   const logprobs = hasLogprobs ? new Float32Array(tokens.length).fill(Number.NaN) : null;
   const weightRanges: Sample["weightRanges"][number][] = [];
   const constrainedRanges: NonNullable<Sample["constrainedRanges"]>[number][] = [];
+  const truncated = path.flatMap((turn) => turn.truncated?.logprobs ?? []);
   let at = 0;
   for (const turn of path) {
     at += turn.observationTokens.length;
@@ -108,6 +109,7 @@ function sampleOf(
     weightRanges,
     deviations: [...new Set(path.flatMap(({ deviation }) => deviation ?? []))],
     ...(constrainedRanges.length === 0 ? {} : { constrainedRanges }),
+    ...(truncated.length === 0 ? {} : { truncatedLogprobs: truncated.includes("whole") ? "whole" : "kept" }),
   };
 }
 

@@ -6,7 +6,7 @@ import { constants, statSync } from "node:fs";
 import { access, type FileHandle, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
-import { wellFormed } from "../lib/visible-text.ts";
+import { wellFormed } from "../lib/text.ts";
 import { objectOf, textOf } from "./episode-store.ts";
 import { type Mark, markFaults, type PlainJson, type Row } from "./wire/index.ts";
 

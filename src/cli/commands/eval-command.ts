@@ -9,7 +9,7 @@ import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles, sayLink } from "../rollout-display.ts";
-import { visibleLine } from "../../lib/visible-text.ts";
+import { visibleLine } from "../../lib/text.ts";
 import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
 import { evaluationJson } from "../json-results.ts";
 

@@ -142,13 +142,15 @@ async function exportRuns(
       return exitCodes.interrupted;
     }
     if (context.json) return writeJson({ format: options.format, output: options.output, ...result }, context);
-    const { rows, episodes, groups, trainedTokens, bytes, expertBytes } = result;
+    const { rows, episodes, groups, trainedTokens, bytes, expertBytes, maskBytes } = result;
     const tokens = trainedTokens === null ? "" : `, ${formatCount(trainedTokens)} trained tokens`;
     const from = `${counted(episodes, "episode")} of ${counted(groups, "group")}${tokens}`;
     const written = `${counted(rows, "row")} for ${options.format} in ${options.output} (${formatBytes(bytes)}): ${from}`;
     const experts =
       expertBytes === 0 ? [] : [`Their experts in ${options.output}.routed-experts.bin (${formatBytes(expertBytes)}).`];
-    for (const line of [written, ...experts, ...leftOutLines(result)]) stdout.write(`${line}\n`);
+    const masks =
+      maskBytes === 0 ? [] : [`Their kept ids in ${options.output}.sampling-masks.bin (${formatBytes(maskBytes)}).`];
+    for (const line of [written, ...experts, ...masks, ...leftOutLines(result)]) stdout.write(`${line}\n`);
     if (options.format === "sft") stdout.write(sftNote);
     return exitCodes.done;
   } catch (error) {

@@ -16,6 +16,7 @@ import {
   endingOf,
 } from "../token-sampling.ts";
 import { PageCache, type PageNode } from "./page-cache.ts";
+import { MaskList } from "../mask-list.ts";
 import { RowScores } from "../row-scores.ts";
 
 export type SchedulerEvents = {
@@ -243,8 +244,9 @@ export class Scheduler {
     const logits = this.#decoder.logits(index);
     adjustLogits(logits, params, sequence.counts);
     const sum = this.#decoder.temper(index, 1 / params.temperature);
-    const { token, logprob } = chooseToken(logits, sum, params, sequence.uniform);
+    const { token, logprob, kept } = chooseToken(logits, sum, params, sequence.uniform);
     sequence.push(token, logprob, this.#version);
+    sequence.mask.add(kept);
     this.#events.onToken(sequence.call, token, logprob);
     const { ending } = sequence;
     if (ending !== null) this.#end(sequence, ending);
@@ -307,6 +309,7 @@ class Sequence {
   readonly uniform: () => number;
   /** Number of times each token was sampled. */
   readonly counts = new Map<number, number>();
+  readonly mask = new MaskList();
   /** The prompt, then the sampled tokens. */
   readonly #tokens: Uint32Array;
   readonly #logprobs: Float32Array;
@@ -375,6 +378,7 @@ class Sequence {
       reason,
       ids: this.#tokens.slice(this.promptLength, this.#length),
       logprobs: this.#logprobs.slice(0, this.sampledLength),
+      mask: this.mask.result(this.params),
       versions: this.#versions,
       cachedTokens: this.cachedTokens ?? 0,
     };

@@ -11,6 +11,7 @@ import type {
   SampleOptions,
   SampleRequest,
   SampleResult,
+  SamplingParams,
 } from "../../core/engine.ts";
 import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Scorer } from "../../core/scoring.ts";
@@ -106,6 +107,8 @@ class Guarded implements GuardedEngine {
   readonly constraints: readonly ConstraintKind[];
   /** Absent if one of the engines cannot score. */
   declare readonly score?: Scorer["score"];
+  /** The first problem of any engine; absent if one of them never reports kept ids. */
+  declare readonly samplingMaskProblem?: (sampling: SamplingParams) => string | null;
   readonly #members: readonly Member[];
   readonly #maxWaitMs: number;
   readonly #clock: Clock;
@@ -134,6 +137,10 @@ class Guarded implements GuardedEngine {
       });
       return { engine, server, circuit: breaker, running: 0 };
     });
+    if (engines.every((engine) => engine.samplingMaskProblem !== undefined)) {
+      this.samplingMaskProblem = (sampling) =>
+        engines.map((engine) => engine.samplingMaskProblem!(sampling)).find((problem) => problem !== null) ?? null;
+    }
     if (engines.every(({ score }) => score !== undefined)) {
       this.score = (request, given = {}) =>
         this.#call(request.routingKey, given.signal, (engine) => engine.score!(request, given));

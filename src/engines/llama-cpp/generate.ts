@@ -2,6 +2,7 @@
 // at a time. The library could choose too, but it reports the probability after truncation.
 
 import { createRandom } from "../../lib/random.ts";
+import { MaskList } from "../mask-list.ts";
 import { endingOf, type Generated, type GenerateOptions, type GenerationParams } from "../token-sampling.ts";
 import type { ActivityCounter } from "./activity.ts";
 import type { Rows } from "./rows.ts";
@@ -32,6 +33,7 @@ export async function generate(
   const cachedTokens = sequence.nextTokenIndex;
   const ids: number[] = [];
   const logprobs: number[] = [];
+  const mask = new MaskList();
   const counts = new Map<number, number>();
   const { next: uniform } = createRandom(params.seed);
   let pending = prompt.slice(cachedTokens);
@@ -41,7 +43,14 @@ export async function generate(
       const reason = endingOf(params, ids) ?? (signal.aborted ? "abort" : null);
       if (reason !== null) {
         const versions = ids.length === 0 ? [] : [{ version, count: ids.length }];
-        return { reason, ids: Uint32Array.from(ids), logprobs: Float32Array.from(logprobs), versions, cachedTokens };
+        return {
+          reason,
+          ids: Uint32Array.from(ids),
+          logprobs: Float32Array.from(logprobs),
+          mask: mask.result(params),
+          versions,
+          cachedTokens,
+        };
       }
       await share();
       if (pending.length > promptChunk) {
@@ -50,12 +59,13 @@ export async function generate(
         progress.prompt(promptChunk);
         continue;
       }
-      const { token, logprob } = await rows.next(sequence, pending, { params, counts, uniform });
+      const { token, logprob, kept } = await rows.next(sequence, pending, { params, counts, uniform });
       if (ids.length === 0) progress.prompt(pending.length);
       progress.token();
       ids.push(token);
       onTokens?.([token]);
       logprobs.push(logprob);
+      mask.add(kept);
       counts.set(token, (counts.get(token) ?? 0) + 1);
       pending = [token];
     }

@@ -265,6 +265,7 @@ const neverBegun: Generated = {
   reason: "abort",
   ids: new Uint32Array(0),
   logprobs: new Float32Array(0),
+  mask: null,
   versions: [],
   cachedTokens: 0,
 };

@@ -201,7 +201,7 @@ export class Rows {
     for (const id of head.ids) others[id] = 0;
     const rest = others.reduce((total, power) => total + power, 0);
     const { token } = chooseToken(others, rest, params, () => Math.max(0, threshold / rest));
-    return { token, logprob: Math.min(0, Math.log(powers[token]!) - Math.log(sum)) };
+    return { token, logprob: Math.min(0, Math.log(powers[token]!) - Math.log(sum)), kept: null };
   }
 
   #read(pairs: Iterable<readonly [id: number, logit: number]>): Float32Array {
@@ -242,8 +242,8 @@ function chooseFromHead({ ids, powers, sum }: Head, params: GenerationParams, dr
     const isCut = (topK !== -1 && topK <= ids.length) || inside - lowest > topP * sum || lowest < powers[0]! * minP;
     if (!isCut) return null;
   }
-  const { token, logprob } = chooseToken(powers, sum, params, () => drawn);
-  return { token: ids[token]!, logprob };
+  const { token, logprob, kept } = chooseToken(powers, sum, params, () => drawn);
+  return { token: ids[token]!, logprob, kept: kept?.map((place) => ids[place]!) ?? null };
 }
 
 /** True if the head is that of the row, and gives its logprobs. */

@@ -148,6 +148,8 @@ function isListOf(value: unknown, ids: Uint32Array): boolean {
 export class GenerateFold extends StreamFold {
   readonly #ids = new Growing("output_ids", this.context);
   readonly #logged = new Growing("output_token_logprobs", this.context);
+  /** Lists of kept ids and their logprobs, which few calls request. */
+  readonly #masks = maskFields.map((name) => [name, new Growing(name, this.context)] as const);
   #last: Fields | null = null;
   readonly #onTokens: SampleOptions["onTokens"] | undefined;
 
@@ -161,7 +163,11 @@ export class GenerateFold extends StreamFold {
     if (this.#last === null) throw this.unfinished();
     return {
       ...(ids === null ? {} : { output_ids: ids }),
-      meta_info: { ...this.#last, ...(logged === null ? {} : { output_token_logprobs: logged }) },
+      meta_info: {
+        ...this.#last,
+        ...(logged === null ? {} : { output_token_logprobs: logged }),
+        ...Object.fromEntries(this.#masks.flatMap(([name, { items }]) => (items === null ? [] : [[name, items]]))),
+      },
     };
   }
 
@@ -183,9 +189,12 @@ export class GenerateFold extends StreamFold {
       if (added.every(isTokenId)) this.#onTokens(Uint32Array.from(added));
     }
     this.#logged.take(meta["output_token_logprobs"], meta["completion_tokens"], this.frames);
+    for (const [name, list] of this.#masks) list.take(meta[name], meta["completion_tokens"], this.frames);
     if ((meta["finish_reason"] ?? null) !== null) this.#last = meta;
   }
 }
+
+const maskFields = ["output_token_sampling_mask", "output_token_sampling_logprobs"] as const;
 
 /** A list that frames either repeat from its start or continue. */
 class Growing {

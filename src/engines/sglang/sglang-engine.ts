@@ -3,13 +3,15 @@
 // are unsuitable, because they hide token ids.
 
 import type { AdapterControl } from "../../core/adapters.ts";
-import type {
-  Engine,
-  EngineControl,
-  EngineLoadSource,
-  SampleOptions,
-  SampleRequest,
-  SampleResult,
+import {
+  type Engine,
+  type EngineControl,
+  type EngineLoadSource,
+  type SampleOptions,
+  type SampleRequest,
+  type SampleResult,
+  type SamplingParams,
+  truncationOf,
 } from "../../core/engine.ts";
 import type { ScoreOptions, Scorer, ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import {
@@ -164,12 +166,25 @@ class Sglang extends SglangControl implements SglangEngine {
       body.release();
       const result = readGenerateReply(reply, expected, context);
       this.#learnFrom(result.weightSpans.at(-1)?.reply ?? null, knownBefore);
-      if ((request.routedExpertsFrom ?? null) === null) return result;
-      return { ...result, routedExpertBytes: readRoutedExperts(reply, context) };
+      const masked =
+        request.samplingMask === true
+          ? (await import("./sampling-mask.ts")).withSamplingMask(result, reply, {
+              vocabularySize: this.vocabularySize,
+              context,
+            })
+          : result;
+      if ((request.routedExpertsFrom ?? null) === null) return masked;
+      return { ...masked, routedExpertBytes: readRoutedExperts(reply, context) };
     } catch (error) {
       if (isGivenUp(error) && !wasCancelledBefore) this.abandon(this.abortOnServers(request.requestId));
       throw error;
     }
+  }
+
+  samplingMaskProblem(sampling: SamplingParams): string | null {
+    const { temperature, topK } = truncationOf(sampling);
+    if (temperature === 0 || (topK >= 1 && topK <= mostMaskTopK)) return null;
+    return `SGLang reports kept ids only for a top-k of 1 to ${mostMaskTopK}, and top-k is ${topK}; set --top-k, besides --top-p and --min-p if you use them`;
   }
 
   async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
@@ -286,6 +301,9 @@ const routingHeader = "x-smg-routing-key";
  */
 const leastRefreshMs = 1000;
 
+/** Maximum `top_k` for which the server reports kept ids (its --sampling-mask-max-tokens). */
+const mostMaskTopK = 4096;
+
 /** The token limit that the reply must respect, from either place where it can be set. */
 function maxNewTokensOf(fields: GenerateFields): number | null {
   const most = fields.sampling_params["max_new_tokens"];
@@ -305,6 +323,8 @@ type GenerateFields = {
   /** Both are set only if experts are requested. */
   readonly return_routed_experts?: true;
   readonly routed_experts_start_len?: number;
+  /** Set only if kept ids are requested. */
+  readonly return_sampling_mask?: true;
 };
 
 /**
@@ -350,6 +370,7 @@ export function toGenerateFields(request: SampleRequest, stream: boolean, lora: 
     ...(lora === null ? {} : { lora_path: lora }),
     ...(from === null ? {} : { return_routed_experts: true as const }),
     ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
+    ...(request.samplingMask === true ? { return_sampling_mask: true as const } : {}),
   };
 }
 

@@ -1,7 +1,7 @@
 // The two endpoints of vLLM that take and return token ids, and the request body of each. The chat
 // endpoint is omitted on purpose, because the server renders its prompt.
 
-import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
+import { type SampleRequest, type SamplingParams, truncationOf } from "../../core/engine.ts";
 import {
   type EngineServer,
   GrowingBodies,
@@ -37,7 +37,10 @@ export const generateEndpoint: Endpoint = {
   path: "/inference/v1/generate",
   fields: (request, options) => ({
     ...shared(request, options),
-    sampling_params: toVllmSampling(request),
+    sampling_params: {
+      ...toVllmSampling(request),
+      ...((request.routedExpertsFrom ?? 0) === 0 ? {} : { routed_experts_prompt_start: request.routedExpertsFrom }),
+    },
   }),
 };
 
@@ -180,6 +183,22 @@ export function rawLogprobsWarning(sampling: SamplingParams): VllmWarning | null
       `Logprobs from vLLM are not those of the sampled distribution: ${distorting.join(", ")} changes what is sampled, and the ` +
       'server reports logprobs from before that by default; start it with --logprobs-mode processed_logprobs and set logprobsMode to "processed".',
   };
+}
+
+/** The clause of `Engine.samplingMaskProblem`. `endpoint`: that of the engine, `null` before its detection. */
+export function vllmMaskProblem(
+  sampling: SamplingParams,
+  { isProcessed, endpoint }: { readonly isProcessed: boolean; readonly endpoint: EndpointName | null },
+): string | null {
+  const { temperature, topK } = truncationOf(sampling);
+  if (endpoint === "completions") {
+    return "vLLM reports kept ids only at /inference/v1/generate; pass --endpoint generate";
+  }
+  if (!isProcessed) {
+    return "logprobs of vLLM are of the whole distribution; start it with --return-sampling-mask --logprobs-mode processed_logprobs, and pass --logprobs-mode processed";
+  }
+  if (topK > 0 && temperature > 0) return null;
+  return `vLLM reports kept ids only for a top-k of 1 or more and a temperature above 0, and they are ${topK} and ${temperature}; set --top-k and --temperature`;
 }
 
 function distortions(sampling: SamplingParams): readonly string[] {

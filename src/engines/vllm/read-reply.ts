@@ -205,6 +205,8 @@ export class ChoiceFold extends StreamFold {
   #model: unknown = null;
   #weightVersion: unknown = null;
   #ids: unknown[] | null = null;
+  /** Kept ids of each token, which few calls request. */
+  #mask: unknown[] | null = null;
   #logprobs: Record<string, unknown[]> | null = null;
   readonly #onTokens: SampleOptions["onTokens"] | undefined;
 
@@ -249,7 +251,7 @@ export class ChoiceFold extends StreamFold {
   }
 
   #answer(change: Fields): Fields {
-    const tokens = { token_ids: this.#ids, logprobs: this.#logprobs };
+    const tokens = { token_ids: this.#ids, sampling_mask: this.#mask, logprobs: this.#logprobs };
     return {
       choices: [{ ...this.#choice, ...tokens, ...change }],
       usage: this.#usage,
@@ -271,7 +273,7 @@ export class ChoiceFold extends StreamFold {
     if (this.saidFinish) {
       throw badReply(context, `frame ${this.frames} comes after the finish reason`);
     }
-    const { token_ids: ids, logprobs, ...rest } = choice;
+    const { token_ids: ids, sampling_mask: mask, logprobs, ...rest } = choice;
     for (const [name, field] of Object.entries(rest)) if (field !== null) this.#choice[name] = field;
     if ((ids ?? null) !== null) {
       if (!Array.isArray(ids)) throw badReply(context, `token_ids of frame ${this.frames} is not a list`);
@@ -279,6 +281,10 @@ export class ChoiceFold extends StreamFold {
       // An invalid id refuses the whole reply later. Ids that occur only as text, as before 0.10.2,
       // are also read with the whole reply.
       if (ids.length > 0 && ids.every(isTokenId)) this.#onTokens?.(Uint32Array.from(ids));
+    }
+    if ((mask ?? null) !== null) {
+      if (!Array.isArray(mask)) throw badReply(context, `sampling_mask of frame ${this.frames} is not a list`);
+      this.#mask = push(this.#mask, mask);
     }
     if ((logprobs ?? null) !== null) this.#takeLogprobs(logprobs);
   }

@@ -3,13 +3,15 @@
 // renders prompts itself.
 
 import type { AdapterControl } from "../../core/adapters.ts";
-import type {
-  Engine,
-  EngineControl,
-  EngineLoadSource,
-  SampleOptions,
-  SampleRequest,
-  SampleResult,
+import {
+  type Engine,
+  type EngineControl,
+  type EngineLoadSource,
+  isTruncated,
+  type SampleOptions,
+  type SampleRequest,
+  type SampleResult,
+  type SamplingParams,
 } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { ScoreOptions, Scorer, ScoreRequest, ScoreResult } from "../../core/scoring.ts";
@@ -42,6 +44,7 @@ import {
   maxTokensOf,
   rawLogprobsWarning,
   vllmGrammar,
+  vllmMaskProblem,
   type VllmWarning,
 } from "./endpoints.ts";
 import { ChoiceFold, type ExpectedReply, readReply } from "./read-reply.ts";
@@ -180,6 +183,8 @@ class Vllm extends VllmControl implements VllmEngine {
   readonly #model: string | null;
   readonly #routingHeader: string | null;
   readonly #streams: boolean;
+  /** True if logprobs are those after temperature and truncation. */
+  readonly #isProcessed: boolean;
   /** `null` if there is nothing to warn about, or the warning was given. */
   #onWarning: ((warning: VllmWarning) => void) | null;
   /** `null` until detected. */
@@ -194,6 +199,7 @@ class Vllm extends VllmControl implements VllmEngine {
     this.#model = model;
     this.#routingHeader = routingHeader;
     this.#streams = stream;
+    this.#isProcessed = options.logprobsMode === "processed";
     this.#onWarning = options.logprobsMode === "processed" ? null : (options.onWarning ?? warnProcess);
   }
 
@@ -233,6 +239,10 @@ class Vllm extends VllmControl implements VllmEngine {
       call.cancelTimer?.();
       this.calls.delete(call);
     }
+  }
+
+  samplingMaskProblem(sampling: SamplingParams): string | null {
+    return vllmMaskProblem(sampling, { isProcessed: this.#isProcessed, endpoint: this.endpoint });
   }
 
   async score(request: ScoreRequest, { signal }: ScoreOptions = {}): Promise<ScoreResult> {
@@ -311,12 +321,10 @@ class Vllm extends VllmControl implements VllmEngine {
       });
       body.release();
       const value = bytes === null ? fold?.whole() : parseJson(bytes, context);
-      return fold?.saidFinish === false
-        ? this.#aborted(value, expected, context)
-        : this.#read(value, expected, context);
+      return await this.#complete(request, value, { isAborted: fold?.saidFinish === false, expected, context });
     } catch (error) {
       if (call.isEnded && codeOf(error) === "cancelled") {
-        return this.#aborted(fold?.aborted() ?? emptyAbort, expected, context);
+        return this.#complete(request, fold?.aborted() ?? emptyAbort, { isAborted: true, expected, context });
       }
       // Closing the connection ends the request anyway, so a failure to abort it is ignored.
       if (isGivenUp(error) && !wasCancelledBefore) this.abandon(this.abortById(request.requestId, abandonTimeoutMs));
@@ -344,6 +352,23 @@ class Vllm extends VllmControl implements VllmEngine {
     // A version learned since the request was sent is newer than a late reply.
     if (version !== this.version && expected.knownBefore === this.versionCount) this.learnVersion(version);
     return result;
+  }
+
+  /** The result of a reply, with the parts besides tokens that were requested. */
+  async #complete(
+    request: SampleRequest,
+    value: unknown,
+    input: { readonly isAborted: boolean; readonly expected: Expected; readonly context: FailureContext },
+  ): Promise<SampleResult> {
+    const { isAborted, expected, context } = input;
+    const hasExperts = (request.routedExpertsFrom ?? null) !== null;
+    // Experts come with the end, so tokens before an abort have none.
+    const reply = isAborted && hasExperts ? emptyAbort : value;
+    const read = isAborted ? this.#aborted(reply, expected, context) : this.#read(reply, expected, context);
+    const result = this.#isProcessed && isTruncated(request.sampling) ? { ...read, isRenormalized: true } : read;
+    if (!hasExperts && request.samplingMask !== true) return result;
+    const { withExtraOutputs } = await import("./extra-outputs.ts");
+    return withExtraOutputs(result, reply, { request, vocabularySize: this.vocabularySize, context });
   }
 
   /** The result with the tokens received before an abort that the server did not report. */

@@ -192,7 +192,7 @@ export class EngineActions implements ActionSource {
     const attempts: Attempt[] = [];
     const start = clock.now();
     const { prompt, observedFrom } = this.#recorder;
-    const { routedExperts, episodeId } = this.#options;
+    const { routedExperts, samplingMasks, episodeId } = this.#options;
     const named = `turn ${turn} of episode "${episodeId}"`;
     // Starts one token earlier, because the parent's last token was sampled and is only fed to the
     // model now.
@@ -207,12 +207,17 @@ export class EngineActions implements ActionSource {
         discarded: this.#discarded,
         onTokens: null,
         experts,
+        samplingMask: samplingMasks !== null,
       },
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );
     // An action that is never read is never trained.
     const kept = experts === null || next.type !== "read" ? null : await experts.keep();
-    const recorded = this.#recorder.act({ ...result, requestIds, routedExperts: kept });
+    const masked =
+      samplingMasks === null || next.type !== "read"
+        ? {}
+        : { truncated: await (await import("./kept-ids.ts")).keepMask(result, samplingMasks, named) };
+    const recorded = this.#recorder.act({ ...result, requestIds, routedExperts: kept, ...masked });
     const event = {
       type: "turn",
       turn: recorded,

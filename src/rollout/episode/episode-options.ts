@@ -12,6 +12,7 @@ import type { RoutedExperts } from "../../core/turn.ts";
 import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { requireWhole, type RetryPolicy } from "../../lib/limits.ts";
+import type { SamplingMaskSink } from "./kept-ids.ts";
 
 /** The implementations of an episode. All are shared by concurrent episodes. */
 export type EpisodeParts = {
@@ -152,6 +153,11 @@ export type EpisodeOptions = {
    * boundary "engine". @default null
    */
   readonly routedExperts?: ExpertsHook | null;
+  /**
+   * Requests the ids that top-k, top-p and min-p keep at each sampled token, and writes them to this
+   * sink. A turn whose reply has none fails the episode at boundary "engine". @default null
+   */
+  readonly samplingMasks?: SamplingMaskSink | null;
 };
 
 /**
@@ -233,6 +239,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
     routedExperts: options.routedExperts ?? null,
+    samplingMasks: options.samplingMasks ?? null,
   };
   const { limits, engineAbort, turnTimeoutMs, timeouts } = resolved;
   requireWhole("run an episode", "limits.maxTurns", limits.maxTurns);

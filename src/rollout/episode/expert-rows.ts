@@ -37,7 +37,10 @@ class ExpertRows implements TurnExperts {
     return this.#start + this.#rows;
   }
 
-  take({ routedExpertBytes: bytes = null, sampledTokens, finish }: SampleResult, promptLength: number): void {
+  take(
+    { routedExpertBytes: bytes = null, routedExpertShape: stated = null, sampledTokens, finish }: SampleResult,
+    promptLength: number,
+  ): void {
     // Without the last token, which was sampled and never fed to the model.
     const all = promptLength + sampledTokens.length - 1;
     const rows = all - this.from;
@@ -48,6 +51,12 @@ class ExpertRows implements TurnExperts {
       throw this.#refuse(
         "they were requested and the reply has none: a router may leave the field out, or the server was started without " +
           "--enable-return-routed-experts; name the servers directly, start them with it, or remove --routed-experts",
+      );
+    }
+    const { layers, topk } = this.#shape;
+    if (stated !== null && (stated.layers !== layers || stated.topk !== topk)) {
+      throw this.#refuse(
+        `the server states ${stated.layers} layers by ${stated.topk}, expected ${layers} by ${topk}; pass --routed-experts ${stated.layers}x${stated.topk}`,
       );
     }
     // A server that does not support the start position reports from the first token on.

@@ -9,10 +9,17 @@
 //    │               └─ end, or once too often ───────────────────────► the episode ends
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
-import type { Engine, SampleOptions, SampleRequest, SampleResult, StopStrings } from "../../core/engine.ts";
+import {
+  type Engine,
+  isTruncated,
+  type SampleOptions,
+  type SampleRequest,
+  type SampleResult,
+  type StopStrings,
+} from "../../core/engine.ts";
 import { type Attempt, attribute, AttributedError, type Failure, faultAt } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
-import type { Finish } from "../../core/turn.ts";
+import type { Finish, Turn } from "../../core/turn.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { retry } from "../../lib/limits.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
@@ -41,11 +48,13 @@ export type TurnRequest = {
   readonly constraint?: SampleRequest["constraint"];
   /** Takes the experts that the calls report. @default null */
   readonly experts?: TurnExperts | null;
+  /** Requests the kept ids of each token. @default false */
+  readonly samplingMask?: boolean;
 };
 
 /** Result of a turn, and its consequence for the episode. */
 export type SampledTurn = {
-  readonly result: SampleResult;
+  readonly result: SampleResult & Pick<Turn, "truncated">;
   /** Ids of its calls, as in `Turn`. */
   readonly requestIds: readonly string[];
   readonly next:
@@ -68,6 +77,14 @@ type TurnContext = {
  * holds every failed attempt but the last.
  */
 export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
+  const sampled = await sampleParts(engine, request, context);
+  if (!isTruncated(context.options.sampling)) return sampled;
+  const { result } = sampled;
+  const logprobs = result.isRenormalized === true ? "kept" : "whole";
+  return { ...sampled, result: { ...result, truncated: { logprobs, mask: null } } };
+}
+
+async function sampleParts(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
   const { options, attempts } = context;
   const { onAbort, maxAborts } = options.engineAbort;
   const bound = newTokens(request, options);
@@ -189,6 +206,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       requestId,
       routingKey: shortKey(episodeId),
       ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
+      ...(request.samplingMask === true ? { samplingMask: true } : {}),
       ...(stopStrings === null ? {} : { stopStrings }),
       ...(request.constraint === undefined ? {} : { constraint: request.constraint }),
     };
@@ -298,7 +316,22 @@ function joinParts(parts: readonly SampleResult[], finish: Finish | null = null)
     finish: finish ?? last.finish,
     weightSpans: parts.flatMap(({ weightSpans }) => weightSpans.filter(({ tokenCount }) => tokenCount > 0)),
     usage: { ...first.usage, completionTokens: total },
+    ...joinMasks(parts.filter((part) => part.sampledTokens.length > 0)),
   };
+}
+
+/** Absent fields if none of the parts has them. */
+function joinMasks(parts: readonly SampleResult[]): Pick<SampleResult, "samplingMask" | "isRenormalized"> {
+  const masks = parts.flatMap(({ samplingMask }) => samplingMask ?? []);
+  const isRenormalized = parts.length > 0 && parts.every((part) => part.isRenormalized === true);
+  if (masks.length === 0 || masks.length < parts.length) return isRenormalized ? { isRenormalized } : {};
+  const samplingMask = new Uint32Array(masks.reduce((size, mask) => size + mask.length, 0));
+  let at = 0;
+  for (const mask of masks) {
+    samplingMask.set(mask, at);
+    at += mask.length;
+  }
+  return { samplingMask, isRenormalized };
 }
 
 /** Number of tokens of all parts together. */

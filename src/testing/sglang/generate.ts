@@ -27,6 +27,8 @@ export type GenerationContext = RunContext & {
   readonly streamOutput: "cumulative" | "delta";
   /** The function of the same name in `SglangFrontOptions`; `null` if the model has no experts. */
   readonly routedExperts: ((sequence: ArrayLike<number>, place: number) => readonly number[]) | null;
+  /** The function of the same name in `SglangFrontOptions`; `null` if kept ids are not reported. */
+  readonly samplingMask: ((sequence: ArrayLike<number>, place: number) => readonly number[]) | null;
 };
 
 /** Returns the response for the framework. Rejects with a `Refusal`, and then nothing was written. */
@@ -116,7 +118,7 @@ async function generate(
   context: GenerationContext,
   onFrame: ((facts: ReplyFacts) => void) | null,
 ): Promise<Answer> {
-  const { clock, limits, version, routedExperts } = context;
+  const { clock, limits, version, routedExperts, samplingMask } = context;
   const { promptIds, sampler: params, requestId, routingKey, adapter } = call;
   const tracker = new OutputTracker(call, limits);
   let isFirst = true;
@@ -132,6 +134,7 @@ async function generate(
     isFirst,
     protocol: limits.protocol,
     routedExperts,
+    samplingMask,
   });
   const onTokens = (): void => {
     onFrame?.(facts(0));
@@ -232,7 +235,21 @@ type ReplyFacts = {
   readonly isFirst: boolean;
   readonly protocol: SglangProtocol;
   readonly routedExperts: GenerationContext["routedExperts"];
+  readonly samplingMask: GenerationContext["samplingMask"];
 };
+
+/** Kept ids of the tokens from index `from` on, and the logprobs over them. */
+function maskOf({ call, tracker, samplingMask }: ReplyFacts, from = 0): object {
+  if (samplingMask === null || !call.returnSamplingMask) return {};
+  const sequence = [...call.promptIds, ...tracker.ids];
+  return {
+    output_token_sampling_mask: tracker.ids
+      .slice(from)
+      .map((_, index) => samplingMask(sequence, call.promptIds.length + from + index)),
+    output_token_sampling_logprobs: tracker.logprobs.slice(from),
+    output_token_sampling_mask_length: tracker.ids.length,
+  };
+}
 
 /**
  * Experts as Base64 of little-endian int32, by token, layer and choice; the last token was never
@@ -278,6 +295,7 @@ function replyItem(facts: ReplyFacts, frame: Frame): object {
       weight_version: namesLast ? spans.at(-1)!.version : weightVersion,
       [protocol.retractionsField]: 0,
       ...(call.returnLogprob ? logprobLists(facts, part?.newIdsFrom) : {}),
+      ...maskOf(facts, part?.newIdsFrom),
       ...(hasNew ? { reasoning_tokens: 0 } : {}),
       completion_tokens: ids.length,
       cached_tokens: cachedTokens,

@@ -26,6 +26,7 @@ export type SequenceCall = {
   readonly expertsFrom: number | null;
   /** `null` for the base. */
   readonly adapter: FrontAdapter | null;
+  readonly returnSamplingMask: boolean;
 };
 
 /** Parameters that the front itself applies to the output. */
@@ -76,8 +77,11 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
   if (typeof startLen !== "number")
     throw Refusal.ofShape("routed_experts_start_len", "Input should be a valid integer");
   const expertsFrom = boolean(fields["return_routed_experts"], "return_routed_experts") ? startLen : null;
+  const returnSamplingMask = boolean(fields["return_sampling_mask"], "return_sampling_mask");
   const sequences = prompts.flatMap((promptIds, prompt) => {
     const sampling = samplings[prompt]!;
+    const { topK } = sampling.sampler;
+    if (returnSamplingMask && (topK < 1 || topK > 4096)) throw Refusal.ofValue(maskNeedsTopK(topK));
     const sampler = { ...sampling.sampler, maxNewTokens: fit(promptIds.length, sampling, limits) };
     return Array.from({ length: n }, (_, index) => ({
       promptIds,
@@ -90,6 +94,7 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
       returnPromptIds,
       expertsFrom,
       adapter: adapters[prompt]!,
+      returnSamplingMask,
     }));
   });
   return { sequences, isList: isBatch || n > 1, streamInterval: samplings[0]?.streamInterval ?? 1 };
@@ -105,6 +110,11 @@ function readAdapter(name: unknown, { adapters = null }: ModelLimits): FrontAdap
   throw Refusal.ofValue(
     `Got LoRA adapter that has never been loaded: ${name}\nAll loaded adapters: dict_keys([${names}]).`,
   );
+}
+
+function maskNeedsTopK(topK: number): string {
+  const read = topK === -1 ? 2 ** 30 : topK;
+  return `return_sampling_mask requires top_k=1 for greedy sampling or finite 1 < top_k <= 4096; got top_k=${read}. Lower top_k or increase --sampling-mask-max-tokens.`;
 }
 
 const integerWrittenAsFloat =

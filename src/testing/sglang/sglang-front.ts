@@ -65,6 +65,11 @@ export type SglangFrontOptions = {
   readonly routedExperts?: (sequence: ArrayLike<number>, place: number) => readonly number[];
   /** Adapters of a server started with --enable-lora. Default `null`: without it. */
   readonly adapters?: FrontAdapters | null;
+  /**
+   * The ids from which sampling drew a token of a sequence; the sampler's logprobs are then over
+   * them. Default: a request for them is answered without them, as by an older server.
+   */
+  readonly samplingMask?: (sequence: ArrayLike<number>, place: number) => readonly number[];
   /** Clock that measures latencies. Default: the real one. */
   readonly clock?: Clock;
 };
@@ -94,6 +99,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     modelPath: options.modelPath ?? "model",
     limits: { contextLength, vocabularySize, endTokenIds, tokenizer, protocol, adapters },
     routedExperts: options.routedExperts ?? null,
+    samplingMask: options.samplingMask ?? null,
     streamOutput: options.streamOutput ?? "cumulative",
     refusalOf: (refusal) => {
       if (refusal === null) return Refusal.crash();

@@ -34,6 +34,8 @@ export type VllmCall = {
   readonly model: string;
   /** `null` for the base. */
   readonly adapter: FrontAdapter | null;
+  /** Index of the first token whose experts are reported. */
+  readonly expertsFrom: number;
 };
 
 export type VllmLimits = {
@@ -108,6 +110,7 @@ const strictSampling = z.strictObject({
   detokenize: any,
   include_stop_str_in_output: any,
   extra_args: any,
+  routed_experts_prompt_start: integer.optional(),
 });
 
 /** Extra fields besides the prompt are ignored, as by every OpenAI-compatible server. */
@@ -185,6 +188,7 @@ export function readCall(
     includeUsage: stream.include_usage,
     model: adapters === null ? limits.model : named,
     adapter,
+    expertsFrom: ("routed_experts_prompt_start" in sampling ? sampling.routed_experts_prompt_start : null) ?? 0,
   };
 }
 

@@ -16,6 +16,9 @@ export type ServeContext = RunContext & {
   readonly tokenizer: Tokenizer | null;
   /** True if usage reports cached tokens (--enable-prompt-tokens-details). */
   readonly reportsCachedTokens: boolean;
+  /** The functions of the same names in `VllmFrontOptions`; `null` if they are not reported. */
+  readonly routedExperts: ((sequence: ArrayLike<number>, place: number) => readonly (readonly number[])[]) | null;
+  readonly samplingMask: ((sequence: ArrayLike<number>, place: number) => readonly number[]) | null;
 };
 
 /**
@@ -73,9 +76,11 @@ async function readBody(request: Request): Promise<unknown> {
 }
 
 function factsOf(call: VllmCall, context: ServeContext, cachedTokens: number): AnswerFacts {
-  const { limits, tokenizer, reportsCachedTokens: tellsCachedTokens, version } = context;
+  const { limits, tokenizer, reportsCachedTokens: tellsCachedTokens, version, routedExperts, samplingMask } = context;
   return {
     call,
+    routedExperts,
+    samplingMask,
     model: call.model,
     protocol: limits.protocol,
     tokenizer,
@@ -180,7 +185,7 @@ async function runCompletions(
   return { trackers, cachedTokens: outcomes[0]?.cachedTokens ?? 0, fault };
 }
 
-type AnswerFacts = {
+type AnswerFacts = Pick<ServeContext, "routedExperts" | "samplingMask"> & {
   readonly call: VllmCall;
   readonly model: string;
   readonly protocol: VllmProtocol;
@@ -219,8 +224,8 @@ function choiceOf(
       ...finish,
       ...(hasNew ? stop : {}),
       token_ids: ids,
-      routed_experts: null,
-      ...(hasNew ? { sampling_mask: null, weight_versions: spans } : {}),
+      routed_experts: expertsOf(tracker, facts),
+      ...(hasNew ? { sampling_mask: maskOf(tracker, facts, from), weight_versions: spans } : {}),
     };
   }
   const shownTokens = ids.map((id) => (call.tokensAsIds ? `token_id:${id}` : textOf([id], facts, `<${id}>`)));
@@ -248,8 +253,31 @@ function choiceOf(
     token_ids: call.returnTokenIds ? ids : null,
     prompt_token_ids: promptIds,
     ...(hasNew && isChunk ? {} : { prompt_logprobs: null }),
-    ...(hasNew && !isChunk ? { routed_experts: null } : {}),
+    ...(hasNew && !isChunk ? { routed_experts: expertsOf(tracker, facts) } : {}),
   };
+}
+
+/** Kept ids of the tokens from index `from` on. */
+function maskOf(
+  tracker: ChoiceTracker,
+  { call, samplingMask }: AnswerFacts,
+  from: number,
+): readonly (readonly number[])[] | null {
+  if (samplingMask === null) return null;
+  const sequence = [...call.promptIds, ...tracker.ids];
+  return tracker.ids.slice(from).map((_, index) => samplingMask(sequence, call.promptIds.length + from + index));
+}
+
+/** Experts as base64 of an array in NumPy's format: (tokens without the last, layers, experts), with the end. */
+function expertsOf(tracker: ChoiceTracker, { call, routedExperts }: AnswerFacts): string | null {
+  if (routedExperts === null || tracker.finish === null) return null;
+  const sequence = [...call.promptIds, ...tracker.ids];
+  const rows = sequence.slice(call.expertsFrom, -1).map((_, at) => routedExperts(sequence, call.expertsFrom + at));
+  const shape = [rows.length, rows[0]?.length ?? 0, rows[0]?.[0]?.length ?? 0];
+  const fields = `{'descr': '|u1', 'fortran_order': False, 'shape': (${shape.join(", ")}), }`;
+  const header = `${fields.padEnd(117)}\n`;
+  const magic = Buffer.from([0x93, ...Buffer.from("NUMPY"), 1, 0, header.length & 0xff, header.length >> 8]);
+  return Buffer.concat([magic, Buffer.from(header), Uint8Array.from(rows.flat(2))]).toString("base64");
 }
 
 function generateLogprob(id: number, logprob: number, protocol: VllmProtocol): Json {

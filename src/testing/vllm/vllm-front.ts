@@ -42,6 +42,16 @@ export type VllmFrontOptions = {
   readonly weightVersion?: string;
   /** True if usage reports cached tokens (--enable-prompt-tokens-details). Default true. */
   readonly reportsCachedTokens?: boolean;
+  /**
+   * The experts that a mixture-of-experts model chooses for a token of a sequence, by layer
+   * (--enable-return-routed-experts). Default: none are reported.
+   */
+  readonly routedExperts?: (sequence: ArrayLike<number>, place: number) => readonly (readonly number[])[];
+  /**
+   * The ids from which sampling drew a token of a sequence (--return-sampling-mask); the sampler's
+   * logprobs are then over them. Default: none are reported.
+   */
+  readonly samplingMask?: (sequence: ArrayLike<number>, place: number) => readonly number[];
   /** Key that every path except health requires as a bearer token. Default `null`: none is required. */
   readonly apiKey?: string | null;
   /**
@@ -74,6 +84,8 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     limits: { model, contextLength, vocabularySize, endTokenIds, hasText: tokenizer !== null, protocol, adapters },
     tokenizer,
     reportsCachedTokens: tellsCachedTokens,
+    routedExperts: options.routedExperts ?? null,
+    samplingMask: options.samplingMask ?? null,
   };
   const app = new Hono<FrontEnvironment>();
   app.use(async (context, next) => {
