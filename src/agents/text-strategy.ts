@@ -41,7 +41,7 @@ To say something to the user, use the action "respond":
 Action:
 {"name": "respond", "arguments": {"content": "<what you say>"}}
 
-The output of a tool comes back to you as the next message, beginning with "API output:"; you never write it yourself. Take arguments from the conversation or from the output of a tool; never invent them. A program reads what follows "Action:", so it must be one valid JSON object with nothing after it.
+Begin every message of yours with "Action:". The result of a tool is the next message. Take arguments from the conversation or from the output of a tool; never invent them. A program reads what follows "Action:", so it must be one valid JSON object with nothing after it.
 `;
 
 /**
@@ -68,7 +68,7 @@ Thought:
 Action:
 {"name": "respond", "arguments": {"content": "<what you say>"}}
 
-Only you read the thought. The output of a tool comes back to you as the next message, beginning with "API output:"; you never write it yourself. Take arguments from the conversation or from the output of a tool; never invent them. A program reads what follows "Action:", so it must be one valid JSON object with nothing after it.
+Only you read the thought. Begin every message of yours with "Thought:". The result of a tool is the next message. Take arguments from the conversation or from the output of a tool; never invent them. A program reads what follows "Action:", so it must be one valid JSON object with nothing after it.
 `;
 
 /**
@@ -117,7 +117,8 @@ function createTextStrategy(
     },
     observe: (decision, observation) => ({
       role: "user",
-      content: decision.type === "say" ? observation : `${resultMarker} ${observation}`,
+      // Feedback to what was not carried out is the output of no tool.
+      content: decision.type === "call" ? `${resultMarker} ${observation}` : observation,
     }),
   };
 }
@@ -144,7 +145,10 @@ const respondTool: Tool = toolFromDefinition(
 /** Marker that text strategies write before a call. */
 export const actionMarker = "Action:";
 
-/** Marker before the output of a tool, which the policy reads as a message of the user. */
+/**
+ * Marker before the output of a tool, which the policy reads as a message of the user. The prompt does
+ * not name it: small models begin their own messages with a marker that it quotes.
+ */
 const resultMarker = "API output:";
 
 /**

@@ -54,7 +54,7 @@ export type SubmissionOptions = {
   readonly onNotice?: (message: string) => void;
 };
 
-type Written = ExportCounts & { readonly bytes: number; readonly expertBytes: number };
+type Written = ExportCounts & { readonly bytes: number; readonly expertBytes: number; readonly maskBytes: number };
 
 /**
  * Writes a submission. `write` exports runs of one domain to a file. Resolves with `null` if `write`
@@ -101,6 +101,7 @@ export async function exportSubmission(
       leftOut: results.flatMap(({ leftOut }) => leftOut),
       bytes: sum("bytes") + Buffer.byteLength(text),
       expertBytes: 0,
+      maskBytes: 0,
     };
   } finally {
     await rm(partial, { recursive: true, force: true });

@@ -53,7 +53,7 @@ class ExpertRows implements TurnExperts {
           "--enable-return-routed-experts; name the servers directly, start them with it, or remove --routed-experts",
       );
     }
-    const { layers, topk } = this.#shape;
+    const { layers, topk } = this.#sink;
     if (stated !== null && (stated.layers !== layers || stated.topk !== topk)) {
       throw this.#refuse(
         `the server states ${stated.layers} layers by ${stated.topk}, expected ${layers} by ${topk}; pass --routed-experts ${stated.layers}x${stated.topk}`,
