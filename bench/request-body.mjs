@@ -4,7 +4,7 @@
 // Run after `npm run build`: node bench/request-body.mjs
 
 import { TokenBuffer } from "../dist/core/token-buffer.js";
-import { createGenerateBodies, toGenerateFields } from "../dist/engines/sglang/sglang-engine.js";
+import { createGenerateBodies, toGenerateFields } from "../dist/engines/sglang/generate-request.js";
 import { createRandom } from "../dist/lib/random.js";
 import { defaultSampling } from "../dist/core/engine.js";
 

@@ -66,3 +66,24 @@ export type ConstrainedTokens = {
   /** Setting of the run: what enters the loss. */
   readonly loss: ConstrainedLoss;
 };
+
+/**
+ * Kept ids of the sampled tokens of a turn in `sampling-masks.bin` of the run folder: for each token,
+ * their number and then the ids, as little-endian uint32.
+ */
+export type SamplingMaskPlace = {
+  /** Offset of the first byte. */
+  readonly offset: number;
+  /** Number of sampled tokens. */
+  readonly tokens: number;
+  /** Number of kept ids of all tokens together. */
+  readonly ids: number;
+};
+
+/** Sampling by top-k, top-p or min-p, which draws from the most probable ids only. */
+export type TruncatedSampling = {
+  /** Distribution of the turn's logprobs: over the kept ids, or over the whole vocabulary. */
+  readonly logprobs: "kept" | "whole";
+  /** `null` if the kept ids were not requested. */
+  readonly mask: SamplingMaskPlace | null;
+};

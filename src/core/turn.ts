@@ -1,7 +1,7 @@
 // One engine call as data, and the training rows of a branch. Only the tokens that a turn added are
 // stored; whole prompts and sequences are derived (`trajectories/`).
 
-import type { ConstrainedTokens } from "./constraint.ts";
+import type { ConstrainedTokens, TruncatedSampling } from "./constraint.ts";
 import type { TemplateDeviation } from "./renderer.ts";
 
 /** Reasons for the end of an engine call. */
@@ -41,27 +41,6 @@ export type RoutedExperts = {
   readonly topk: number;
   /** Bytes per number, little-endian. */
   readonly width: 1 | 2;
-};
-
-/**
- * Kept ids of the sampled tokens of a turn in `sampling-masks.bin` of the run folder: for each token,
- * their number and then the ids, as little-endian uint32.
- */
-export type SamplingMaskPlace = {
-  /** Offset of the first byte. */
-  readonly offset: number;
-  /** Number of sampled tokens. */
-  readonly tokens: number;
-  /** Number of kept ids of all tokens together. */
-  readonly ids: number;
-};
-
-/** Sampling by top-k, top-p or min-p, which draws from the most probable ids only. */
-export type TruncatedSampling = {
-  /** Distribution of the turn's logprobs: over the kept ids, or over the whole vocabulary. */
-  readonly logprobs: "kept" | "whole";
-  /** `null` if the kept ids were not requested. */
-  readonly mask: SamplingMaskPlace | null;
 };
 
 /** One engine call: the tokens newly shown to the policy and those it sampled. */

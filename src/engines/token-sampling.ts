@@ -6,13 +6,13 @@
 import {
   type Engine,
   type EngineFailureCode,
-  isTruncated,
   type SampleOptions,
   type SampleRequest,
   type SampleResult,
   type SamplingParams,
   type StopStrings,
 } from "../core/engine.ts";
+import { isTruncated } from "../core/truncation.ts";
 import { AttributedError, ConfigurationError } from "../core/failure.ts";
 import { scoreProblem, type ScoreOptions, type Scorer, type ScoreRequest, type ScoreResult } from "../core/scoring.ts";
 import type { Finish } from "../core/turn.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { TokenBuffer } from "../../core/token-buffer.ts";
 import type { RequestBody } from "../../http/index.ts";
 import { createRandom } from "../../lib/random.ts";
-import { createGenerateBodies, toGenerateFields, toSglangSampling } from "./sglang-engine.ts";
+import { createGenerateBodies, toGenerateFields, toSglangSampling } from "./generate-request.ts";
 import { request } from "../../http/engine-calls.test-helper.ts";
 
 function reference(prompt: TokenBuffer, fields: object): string {

@@ -3,26 +3,24 @@
 // are unsuitable, because they hide token ids.
 
 import type { AdapterControl } from "../../core/adapters.ts";
-import {
-  type Engine,
-  type EngineControl,
-  type EngineLoadSource,
-  type SampleOptions,
-  type SampleRequest,
-  type SampleResult,
-  type SamplingParams,
-  truncationOf,
+import type {
+  Engine,
+  EngineControl,
+  EngineLoadSource,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+  SamplingParams,
 } from "../../core/engine.ts";
+import { truncationOf } from "../../core/truncation.ts";
 import type { ScoreOptions, Scorer, ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import {
   type CallOptions,
   engineFailure,
   type FailureContext,
   grammarConstraints,
-  GrowingBodies,
   ignoresStopTokens,
   isGivenUp,
-  type NativeConstraint,
   type ServerDialect,
   type ServerEngineOptions,
   type ServerFacts,
@@ -30,6 +28,7 @@ import {
   writeBody,
 } from "../../http/index.ts";
 import { GenerateFold, type ParsedReply, parseReply, readGenerateReply, readRoutedExperts } from "./generate-reply.ts";
+import { createGenerateBodies, type GenerateFields, sglangGrammar, toGenerateFields } from "./generate-request.ts";
 import { SglangControl, type SglangWorker } from "./sglang-control.ts";
 
 export type SglangEngineOptions = ServerEngineOptions & {
@@ -308,73 +307,4 @@ const mostMaskTopK = 4096;
 function maxNewTokensOf(fields: GenerateFields): number | null {
   const most = fields.sampling_params["max_new_tokens"];
   return typeof most === "number" ? most : null;
-}
-
-// The request to /generate: SGLang's names, around the serialized prompt. A name that was not
-// requested is never sent, because the server answers an unknown one with a bare HTTP 500.
-
-/** Everything of the body but the prompt. */
-type GenerateFields = {
-  readonly rid: string;
-  readonly sampling_params: Readonly<Record<string, unknown>>;
-  readonly return_logprob: true;
-  readonly stream: boolean;
-  readonly lora_path?: string;
-  /** Both are set only if experts are requested. */
-  readonly return_routed_experts?: true;
-  readonly routed_experts_start_len?: number;
-  /** Set only if kept ids are requested. */
-  readonly return_sampling_mask?: true;
-};
-
-/**
- * Sampling parameters under SGLang's names. Every value is sent, because the defaults of servers
- * may differ; `extra` comes last and unchanged. Text is requested untrimmed (end token and special
- * tokens included), for readable logs.
- */
-export function toSglangSampling({
-  sampling,
-  stopTokenIds,
-  stopStrings = null,
-}: Pick<SampleRequest, "sampling" | "stopTokenIds" | "stopStrings">): Readonly<Record<string, unknown>> {
-  return {
-    max_new_tokens: sampling.maxNewTokens,
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    top_k: sampling.topK,
-    min_p: sampling.minP,
-    repetition_penalty: sampling.repetitionPenalty,
-    stop_token_ids: stopTokenIds,
-    ...(stopStrings === null ? {} : { stop: stopStrings.strings }),
-    skip_special_tokens: false,
-    spaces_between_special_tokens: false,
-    no_stop_trim: true,
-    // Takes effect only with --enable-deterministic-inference.
-    ...(sampling.seed === null ? {} : { sampling_seed: sampling.seed }),
-    ...sampling.extra,
-  };
-}
-
-/** Parameter of a grammar. A schema is sent as text, because the server refuses an object. */
-function sglangGrammar({ type, text }: NativeConstraint): Readonly<Record<string, unknown>> {
-  return { [{ json: "json_schema", regex: "regex", ebnf: "ebnf", "structural-tag": "structural_tag" }[type]]: text };
-}
-
-export function toGenerateFields(request: SampleRequest, stream: boolean, lora: string | null = null): GenerateFields {
-  const from = request.routedExpertsFrom ?? null;
-  return {
-    rid: request.requestId,
-    sampling_params: toSglangSampling(request),
-    return_logprob: true,
-    stream,
-    ...(lora === null ? {} : { lora_path: lora }),
-    ...(from === null ? {} : { return_routed_experts: true as const }),
-    ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
-    ...(request.samplingMask === true ? { return_sampling_mask: true as const } : {}),
-  };
-}
-
-/** Bodies of /generate; see {@link toGenerateFields} for the fields after the prompt. */
-export function createGenerateBodies(): GrowingBodies {
-  return new GrowingBodies(Buffer.from('{"input_ids":['));
 }

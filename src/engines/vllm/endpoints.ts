@@ -1,7 +1,8 @@
 // The two endpoints of vLLM that take and return token ids, and the request body of each. The chat
 // endpoint is omitted on purpose, because the server renders its prompt.
 
-import { type SampleRequest, type SamplingParams, truncationOf } from "../../core/engine.ts";
+import { type SampleRequest, type SamplingParams } from "../../core/engine.ts";
+import { truncationOf } from "../../core/truncation.ts";
 import {
   type EngineServer,
   GrowingBodies,

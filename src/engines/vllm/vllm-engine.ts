@@ -7,12 +7,12 @@ import {
   type Engine,
   type EngineControl,
   type EngineLoadSource,
-  isTruncated,
   type SampleOptions,
   type SampleRequest,
   type SampleResult,
   type SamplingParams,
 } from "../../core/engine.ts";
+import { isTruncated } from "../../core/truncation.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { ScoreOptions, Scorer, ScoreRequest, ScoreResult } from "../../core/scoring.ts";
 import {

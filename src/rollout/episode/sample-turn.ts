@@ -9,14 +9,7 @@
 //    │               └─ end, or once too often ───────────────────────► the episode ends
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
-import {
-  type Engine,
-  isTruncated,
-  type SampleOptions,
-  type SampleRequest,
-  type SampleResult,
-  type StopStrings,
-} from "../../core/engine.ts";
+import type { Engine, SampleOptions, SampleRequest, SampleResult, StopStrings } from "../../core/engine.ts";
 import { type Attempt, attribute, AttributedError, type Failure, faultAt } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish, Turn } from "../../core/turn.ts";
@@ -78,10 +71,10 @@ type TurnContext = {
  */
 export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
   const sampled = await sampleParts(engine, request, context);
-  if (!isTruncated(context.options.sampling)) return sampled;
-  const { result } = sampled;
-  const logprobs = result.isRenormalized === true ? "kept" : "whole";
-  return { ...sampled, result: { ...result, truncated: { logprobs, mask: null } } };
+  const { topP, topK, minP, extra } = context.options.sampling;
+  if (topP === 1 && topK === -1 && minP === 0 && Object.keys(extra).length === 0) return sampled;
+  const { withTruncation } = await import("./kept-ids.ts");
+  return { ...sampled, result: withTruncation(sampled.result, context.options.sampling) };
 }
 
 async function sampleParts(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
@@ -98,6 +91,7 @@ async function sampleParts(engine: Engine, request: TurnRequest, context: TurnCo
     try {
       if (aborts > 0) {
         const sampled = sampledIn(parts);
+        const { untilReady } = await import("./until-ready.ts");
         const waitedMs = await untilReady(engine, options, calls.random);
         attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
       }
@@ -112,26 +106,30 @@ async function sampleParts(engine: Engine, request: TurnRequest, context: TurnCo
       const fault = attribute(error, "engine");
       if (sampledIn(parts) === 0) throw fault;
       // The tokens so far have filled the context.
-      if (fault.failure.code === "context-length") return { ...truncated(parts), requestIds };
-      return { result: joinParts(parts), requestIds, next: { type: "end", ending: endingOf(fault, options.signal) } };
+      if (fault.failure.code === "context-length") return { ...(await truncated(parts)), requestIds };
+      return {
+        result: await joinParts(parts),
+        requestIds,
+        next: { type: "end", ending: endingOf(fault, options.signal) },
+      };
     }
     const part = parts.at(-1)!;
-    if (part.finish.reason !== "abort") return { result: joinParts(parts), requestIds, next: { type: "read" } };
+    if (part.finish.reason !== "abort") return { result: await joinParts(parts), requestIds, next: { type: "read" } };
     const end = part.sampledTokens.at(-1);
     if (end !== undefined && request.stopTokenIds.includes(end)) {
       // The server aborted after the stop token, before checking for it.
-      const result = joinParts(parts, { ...part.finish, reason: "stop", matched: end });
+      const result = await joinParts(parts, { ...part.finish, reason: "stop", matched: end });
       return { result, requestIds, next: { type: "read" } };
     }
     const sampled = sampledIn(parts);
-    if (bound !== null && sampled >= bound) return { ...truncated(parts), requestIds };
+    if (bound !== null && sampled >= bound) return { ...(await truncated(parts)), requestIds };
     if (onAbort === "end" || aborts >= maxAborts) {
-      return { result: joinParts(parts), requestIds, next: { type: "end", ending: stop("engine_abort") } };
+      return { result: await joinParts(parts), requestIds, next: { type: "end", ending: stop("engine_abort") } };
     }
     if (sampled === 0) continue;
     // A grammar would begin again in the middle of its text.
     if (onAbort === "restart" || isConstrained)
-      return { result: joinParts(parts), requestIds, next: { type: "again" } };
+      return { result: await joinParts(parts), requestIds, next: { type: "again" } };
     // A fork, because the tokens so far belong to the record only once the turn is whole.
     if (prompt === request.prompt) {
       const fork = prompt.fork(prompt.length);
@@ -157,9 +155,9 @@ function stopStringsAfter(parts: readonly SampleResult[], stopStrings: StopStrin
   return { strings: stopStrings.strings, watch };
 }
 
-function truncated(parts: readonly SampleResult[]): Omit<SampledTurn, "requestIds"> {
+async function truncated(parts: readonly SampleResult[]): Promise<Omit<SampledTurn, "requestIds">> {
   const { raw } = parts.at(-1)!.finish;
-  return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
+  return { result: await joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
 }
 
 type TurnCalls = {
@@ -296,7 +294,7 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
  * Joins the parts, of which there is at least one. Its finish is that of the last part, or
  * `finish`; its prompt usage is that of the first.
  */
-function joinParts(parts: readonly SampleResult[], finish: Finish | null = null): SampleResult {
+async function joinParts(parts: readonly SampleResult[], finish: Finish | null = null): Promise<SampleResult> {
   const first = parts[0]!;
   const last = parts.at(-1)!;
   if (parts.length === 1) return finish === null ? first : { ...first, finish };
@@ -316,22 +314,8 @@ function joinParts(parts: readonly SampleResult[], finish: Finish | null = null)
     finish: finish ?? last.finish,
     weightSpans: parts.flatMap(({ weightSpans }) => weightSpans.filter(({ tokenCount }) => tokenCount > 0)),
     usage: { ...first.usage, completionTokens: total },
-    ...joinMasks(parts.filter((part) => part.sampledTokens.length > 0)),
+    ...(parts.some(({ isRenormalized }) => isRenormalized) ? (await import("./kept-ids.ts")).joinMasks(parts) : {}),
   };
-}
-
-/** Absent fields if none of the parts has them. */
-function joinMasks(parts: readonly SampleResult[]): Pick<SampleResult, "samplingMask" | "isRenormalized"> {
-  const masks = parts.flatMap(({ samplingMask }) => samplingMask ?? []);
-  const isRenormalized = parts.length > 0 && parts.every((part) => part.isRenormalized === true);
-  if (masks.length === 0 || masks.length < parts.length) return isRenormalized ? { isRenormalized } : {};
-  const samplingMask = new Uint32Array(masks.reduce((size, mask) => size + mask.length, 0));
-  let at = 0;
-  for (const mask of masks) {
-    samplingMask.set(mask, at);
-    at += mask.length;
-  }
-  return { samplingMask, isRenormalized };
 }
 
 /** Number of tokens of all parts together. */
@@ -348,52 +332,4 @@ function abortFailure(engine: Engine, sampled: number): Failure {
     retryable: true,
     cause: null,
   };
-}
-
-/**
- * A trainer that aborts is about to pause the server or to load weights: if it were called again at
- * once, the server would continue with the old ones. Waits double up to the longest.
- */
-const firstWaitMs = 100;
-const longestWaitMs = 5000;
-
-/**
- * Resolves with the milliseconds waited once the server takes requests again; after one short wait when the engine cannot report it.
- * Rejects with an `AttributedError` when the time is up, or with the reason of `signal`.
- */
-async function untilReady(
-  engine: Engine,
-  { clock, signal, engineAbort: { maxPauseMs } }: ResolvedOptions,
-  random: () => number,
-): Promise<number> {
-  const start = clock.now();
-  for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
-    await clock.sleep(waitMs * (0.5 + random() / 2), signal ?? undefined);
-    const waited = clock.now() - start;
-    if (await isReady(engine)) return waited;
-    if (waited < maxPauseMs) continue;
-    throw faultAt(
-      "engine",
-      "timeout",
-      `Cannot continue a turn that engine "${engine.name}" aborted: the server has not accepted requests for ${Math.round(waited)} ms, ` +
-        `and the limit is ${maxPauseMs} ms; resume it, or raise engineAbort.maxPauseMs (--max-pause).`,
-      { retryable: true },
-    );
-  }
-}
-
-/** One probe for all turns that wait for the same engine: an update aborts thousands of them at once. */
-const probes = new WeakMap<Engine, Promise<boolean>>();
-
-function isReady(engine: Engine): Promise<boolean> {
-  if (engine.isReady === undefined) return Promise.resolve(true);
-  const known = probes.get(engine);
-  if (known !== undefined) return known;
-  const probe = engine
-    .isReady()
-    // A permanent fault is reported by the next call.
-    .catch((error: unknown) => !(error instanceof AttributedError && error.failure.retryable))
-    .finally(() => probes.delete(engine));
-  probes.set(engine, probe);
-  return probe;
 }
