@@ -52,14 +52,14 @@ describe.each([
     expect(messages[0]?.content).toBe("G\n#Available tools\n[]\nJust act.");
   });
 
-  test("gives results back in the user's place, marked unless the user spoke", () => {
+  test("gives results back in the user's place, marked if a tool gave them", () => {
     const strategy = create();
     const observe = (decision: Decision) => strategy.observe(decision, "text");
     const call = { id: "call_0_0", name: "get_order", argumentsText: "{}" };
     const marked = { role: "user", content: "API output: text" };
     expect(observe({ type: "say", content: "", problems: [] })).toEqual({ role: "user", content: "text" });
     expect(observe({ type: "call", call, arguments: new Map(), problems: [] })).toEqual(marked);
-    expect(observe({ type: "observe", feedback: "text", call: null, problems: [] })).toEqual(marked);
+    expect(observe({ type: "observe", feedback: "text", call: null, problems: [] })).toEqual({ role: "user", content: "text" });
   });
 });
 

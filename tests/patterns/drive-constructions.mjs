@@ -41,6 +41,14 @@ const drives = {
     const tools = [await tool("get_weather", { properties: { city: { type: "string" } } })];
     for (const [name, texts] of formats) for (const text of texts) toolCallParser(name).parse(text, { tools });
   },
+  "parsers/formats/vllm-reasoning.js": async () => {
+    const { reasoningParser } = await load("parsers/index.js");
+    for (const name of ["ernie45", "hunyuan_a13b", "minicpmv", "step5"]) {
+      const splitting = reasoningParser(name).startSplitting();
+      for (const piece of ["<think>a", "</think>", "<response>b"]) splitting.feed?.(piece);
+      splitting.end?.();
+    }
+  },
   "parsers/harmony.js": async () => {
     const { toolCallParser, reasoningParser } = await load("parsers/index.js");
     for (const text of ["assistant analysis I think. assistantfinal Hello.", "analysis a final b"]) {
@@ -82,7 +90,8 @@ const drives = {
     for (const part of parts) readPreTokenizer(part, json);
   },
   "environments/tau2-bench/banking/grep.js": ({ Grep }) => {
-    const grep = new Grep(["A card.\nA loan."]);
+    // As long as the bank's documents: with less text, patterns whose work is quadratic may run, too.
+    const grep = new Grep(["A card.\nA loan. ".repeat(100_000)]);
     for (const pattern of ["car[d-e]", "a+ ?card.*"]) grep.search(pattern, 10);
   },
   "tokenizers/split-pattern.js": ({ literalPattern, translatePattern }) => {
