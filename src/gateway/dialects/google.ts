@@ -36,6 +36,17 @@ import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
 /** An object with camel-case names. */
 const named = <T extends z.ZodRawShape>(shape: T) => z.preprocess(camelNames, z.object(shape));
+/** Like `named`, with the names of its other fields that have a value as `otherFields`. */
+const namedWithOthers = <T extends z.ZodRawShape>(shape: T) =>
+  z.preprocess(
+    (value) => {
+      const fields = camelNames(value);
+      if (!isFields(fields)) return fields;
+      const names = Object.keys(fields).filter((name) => !Object.hasOwn(shape, name));
+      return { ...fields, otherFields: names.filter((name) => (fields[name] ?? null) !== null) };
+    },
+    z.object({ ...shape, otherFields: z.array(z.string()) }),
+  );
 /** A list, or its only item without brackets. */
 const many = <T extends z.ZodType>(item: T) => z.preprocess(listOf, z.array(item));
 
@@ -46,16 +57,13 @@ const resultSchema = named({
   response: z.unknown().optional(),
   parts: optional(z.array(z.unknown())),
 });
-/** A part keeps its other fields, because one of them may hold what a model of text cannot read. */
-const partSchema = z.preprocess(
-  camelNames,
-  z.looseObject({
-    text: optional(z.string()),
-    thought: optional(z.boolean()),
-    functionCall: optional(callSchema),
-    functionResponse: optional(resultSchema),
-  }),
-);
+/** One of the other fields of a part may hold what a model of text cannot read. */
+const partSchema = namedWithOthers({
+  text: optional(z.string()),
+  thought: optional(z.boolean()),
+  functionCall: optional(callSchema),
+  functionResponse: optional(resultSchema),
+});
 type Part = z.infer<typeof partSchema>;
 const contentSchema = named({ role: optional(z.string()), parts: optional(many(partSchema)) });
 type Content = z.infer<typeof contentSchema>;
@@ -65,7 +73,7 @@ const declarationSchema = named({
   parameters: z.unknown().optional(),
   parametersJsonSchema: z.unknown().optional(),
 });
-const toolSchema = z.preprocess(camelNames, z.looseObject({ functionDeclarations: optional(many(declarationSchema)) }));
+const toolSchema = namedWithOthers({ functionDeclarations: optional(many(declarationSchema)) });
 type Tools = z.infer<typeof toolSchema>;
 
 const bodySchema = z.object({
@@ -146,7 +154,7 @@ function readRequest(raw: unknown, { model, isStreamed }: GooglePath): GatewayRe
       constraint: constraintIn("google", raw, choice),
       maxTokens: maxOutputTokens ?? null,
       stop: stopSequences ?? [],
-      ignoredTools: tools.flatMap(otherKinds).length,
+      ignoredTools: tools.flatMap(({ otherFields }) => otherFields).length,
       includesThoughts: thinkingConfig?.includeThoughts ?? false,
     },
   );
@@ -156,10 +164,6 @@ function functionsOf({ functionDeclarations = [] }: Tools) {
   return functionDeclarations.map(({ name, description, parameters, parametersJsonSchema }) =>
     makeTool({ name, description, parameters: parametersJsonSchema ?? jsonSchemaOf(parameters) }),
   );
-}
-
-function otherKinds(tool: Tools): readonly string[] {
-  return Object.keys(tool).filter((kind) => kind !== "functionDeclarations" && (tool[kind] ?? null) !== null);
 }
 
 const callingSchema = named({
@@ -257,12 +261,13 @@ function outputIn(response: unknown, name: string | undefined): unknown {
   return isNamed ? response["content"] : response;
 }
 
-const textFields = new Set(["text", "thought", "thoughtSignature", "partMetadata", "functionCall", "functionResponse"]);
+/** Fields of a part that are left out. */
+const silentFields = new Set(["thoughtSignature", "partMetadata"]);
 
 function textsOf(parts: readonly Part[], field: string): string {
   const texts = parts.map((part) => {
     const misplaced = part.functionCall !== undefined ? "functionCall" : part.functionResponse && "functionResponse";
-    const other = Object.keys(part).find((kind) => !textFields.has(kind) && (part[kind] ?? null) !== null);
+    const other = part.otherFields.find((kind) => !silentFields.has(kind));
     return { type: part.text === undefined ? (misplaced ?? other ?? "text") : "text", text: part.text };
   });
   return readText(texts, field);
