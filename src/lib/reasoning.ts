@@ -58,12 +58,13 @@ const nextMessage = "(?:<\\|start\\|>assistant(?!\\s{0,8}(?:<\\|channel\\|>|to=)
 
 const families: readonly ReasoningTags[] = [
   ...named,
-  // Kimi, Magistral, Command, Apertus, OpenThinker.
+  // Kimi, Magistral, Command, Apertus, OpenThinker, PLaMo 3.
   tags("◁think▷", "◁/think▷"),
   tags("\\[think\\]", "\\[/think\\]"),
   tags("<\\|start_thinking\\|>", "<\\|end_thinking\\|>"),
   tags("<\\|inner_prefix\\|>", "<\\|inner_suffix\\|>"),
   tags("<\\|begin_of_thought\\|>", "<\\|end_of_thought\\|>"),
+  tags("<\\|plamo:begin_think:plamo\\|>", "<\\|plamo:end_think:plamo\\|>"),
   // Kimi K3, Gemma 4, Inkling, Muse.
   tags("<\\|open\\|>think<\\|sep\\|>", "<\\|close\\|>think<\\|sep\\|>"),
   tags("<\\|channel>(?:thought\\b)?", "<channel\\|>"),
