@@ -59,7 +59,10 @@ describe.each([
     const marked = { role: "user", content: "API output: text" };
     expect(observe({ type: "say", content: "", problems: [] })).toEqual({ role: "user", content: "text" });
     expect(observe({ type: "call", call, arguments: new Map(), problems: [] })).toEqual(marked);
-    expect(observe({ type: "observe", feedback: "text", call: null, problems: [] })).toEqual({ role: "user", content: "text" });
+    expect(observe({ type: "observe", feedback: "text", call: null, problems: [] })).toEqual({
+      role: "user",
+      content: "text",
+    });
   });
 });
 

@@ -90,7 +90,7 @@ const drives = {
     for (const part of parts) readPreTokenizer(part, json);
   },
   "environments/tau2-bench/banking/grep.js": ({ Grep }) => {
-    // As long as the bank's documents: with less text, patterns whose work is quadratic may run, too.
+    // The text is as long as the bank's documents: in less text, patterns whose work is quadratic may run, too.
     const grep = new Grep(["A card.\nA loan. ".repeat(100_000)]);
     for (const pattern of ["car[d-e]", "a+ ?card.*"]) grep.search(pattern, 10);
   },
