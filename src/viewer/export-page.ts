@@ -42,6 +42,17 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
   } else if (runs.every(({ facts }) => facts.hasTraining)) {
     for (const { key } of runs) await keep(apiPath("training", { run: key }));
     if (runs.length === 2) home = "#/0?with=1";
+  } else if (
+    runs.length > 1 &&
+    choice.where === undefined &&
+    runs.filter(({ facts }) => facts.hasEpisodes).length === 1
+  ) {
+    // A run beside trainings: nothing is compared, and each opens from the bar at the top.
+    for (const one of runs) {
+      if (one.facts.hasEpisodes) await keepFilter(one, undefined, { answers, keep });
+      else await keep(apiPath("training", { run: one.key }));
+    }
+    home = `#/${runs.findIndex(({ facts }) => facts.hasEpisodes)}`;
   } else if (runs.length > 1 && choice.where === undefined) {
     await keepComparison(runs, { answers, keep });
     home = "#/compare";

@@ -317,6 +317,12 @@ describe("an exported page", () => {
     expect(rows.every(({ number, reward }) => reward < 1 && `api/text?id=${number}&run=0` in failing)).toBe(true);
     await exportView({ sources: [run, run], file });
     expect(JSON.parse(dataOf(await readFile(file, "utf8"))["api/compare"]!)).toMatchObject({ keys: ["0", "1"] });
+    const training = await mkdtemp(join(tmpdir(), "trainable-agents-viewer-"));
+    await writeFile(join(training, "train.json"), JSON.stringify({ environment: "bookshop" }));
+    await writeFile(join(training, "metrics.csv"), "step,pass_rate\n1,0.5\n");
+    await exportView({ sources: [training, run], file });
+    const both = dataOf(await readFile(file, "utf8"));
+    expect(Object.keys(both)).toEqual(expect.arrayContaining(["api/training?run=0", "api/rows?run=1"]));
     await expect(exportView({ sources: [run], where: "reward > 5", file })).rejects.toThrow(/no episode matches/);
     await expect(exportView({ sources: [run], file: join(file, "x") })).rejects.toThrow(/Cannot write/);
   });
