@@ -122,6 +122,22 @@ describe("what act and react read", () => {
     });
   });
 
+  test.each([
+    ['{"name": "respond", "arguments": {"content": "and?"}', "not-json"],
+    ['Action:\n{"name": "get_order", "arguments": {"id": "7"}', "not-json"],
+    ['{"name": "get_orders", "arguments": {"id": "7"}}', "unknown-tool"],
+    ['{"name": "respond", "arguments": {"content": 1}}', "schema-violation"],
+    ["[1]", "not-json"],
+    ['{"arguments": {}}', "unknown-tool"],
+  ])("feedback to a call that is broken, or of no tool, has an example: %j", (text, code) => {
+    const decision = decide(text);
+    expect([decision.type, codes(decision)]).toEqual(["observe", [code]]);
+    const name = code === "schema-violation" ? '"respond", "arguments": {"content"' : '"get_order", "arguments": {"id"';
+    expect(decision).toMatchObject({
+      feedback: expect.stringContaining(`Write a call like this:\nAction:\n{"name": ${name}: "..."}}`) as string,
+    });
+  });
+
   test.each(['API output: {"id": "7", "status": "sent"}', "Action:\nAPI output: sent"])(
     "the output of a tool that the policy wrote itself is not said to the user: %j",
     (text) => {

@@ -11,6 +11,7 @@ import {
   type Tool,
   toolFromDefinition,
 } from "../core/index.ts";
+import { nearest } from "../lib/nearest.ts";
 import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
 import { dumpJson, fromPlain, type JsonObject, parseJson, parseJsonPrefix } from "../python-semantics/json/index.ts";
 import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
@@ -111,6 +112,7 @@ function createTextStrategy(
         unknownTools,
         policy: isSpeech ? speechPolicy : policy,
       });
+      if (decision.type === "observe") return withExample(decision, [...tools, respondTool]);
       if (!isSpeech || decision.type !== "call") return decision;
       const content = decision.arguments.get("content");
       return { type: "say", content: typeof content === "string" ? content : "", problems: decision.problems };
@@ -181,11 +183,13 @@ function readTextAction(action: ParsedAction, turn: number, tools: readonly Tool
       const detail = `It had other text beside its JSON. ${exampleOf(inside.name, inside.argumentsText)}`;
       return read({ problems: [{ code: "other-format", text: content, toolName: inside.name, detail }] });
     }
-    const example = exampleOf(tools[0]!.name, dumpJson(requiredOf(tools[0]!)));
+    const example = exampleFor(tools[0]!);
     if (content.startsWith(resultMarker)) {
       return problem("not-json", `Only tools write "${resultMarker}", and none was called. ${example}`);
     }
-    if (action.toolCalls.length === 0) return read({});
+    // A call that was begun, e.g. one that lacks its last brace.
+    const isBegun = at >= 0 ? content.startsWith("{") : /^\{\s*"name"\s*:/.test(content);
+    if (action.toolCalls.length === 0 && !isBegun) return read({});
     return problem("not-json", `A call follows "${actionMarker}" as one JSON object. ${example}`);
   }
   if (!(value instanceof Map)) {
@@ -220,6 +224,17 @@ function findCall(
 
 const exampleOf = (name: string, argumentsText: string): string =>
   `Write a call like this:\n${actionMarker}\n{"name": ${JSON.stringify(name)}, "arguments": ${argumentsText}}`;
+
+/** Feedback shows a call in the right form: of the tool that was meant, or the one that is named most like it. */
+function withExample(decision: Extract<Decision, { type: "observe" }>, tools: readonly Tool[]): Decision {
+  if (decision.feedback.includes(`\n${actionMarker}\n`)) return decision;
+  const named = decision.problems.find(({ toolName }) => toolName !== null)?.toolName ?? decision.call?.name ?? "";
+  const names = tools.map(({ name }) => name);
+  const meant = tools.find(({ name }) => name === (nearest(named, names) ?? names[0]))!;
+  return { ...decision, feedback: `${decision.feedback} ${exampleFor(meant)}` };
+}
+
+const exampleFor = (tool: Tool): string => exampleOf(tool.name, dumpJson(requiredOf(tool)));
 
 /** The required arguments of a tool, each with dots as its value. */
 function requiredOf({ definition }: Tool): JsonObject {

@@ -104,6 +104,8 @@ it("shows thoughts of a text strategy, without the call that was read out of the
     "  [1]",
     expect.stringContaining("problem: not-json"),
     expect.stringContaining("told: "),
+    "  Action:",
+    expect.stringContaining('{"name": "swit'),
     "beside: Thought: Say so.",
     "agent: It is on.",
   ]);
