@@ -1,6 +1,6 @@
 // The tasks of an environment in a file: JSON lines, or CSV with a header. Rows are read one after
 // the other, and a row that is too long, or not text, ends the reading before it fills the memory.
-// What the fields of a row mean is the environment's matter.
+// The environment decides what the fields of a row mean.
 
 import { createReadStream } from "node:fs";
 import { extname, resolve } from "node:path";

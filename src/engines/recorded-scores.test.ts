@@ -1,32 +1,18 @@
 // Scores of real servers (SGLang 0.5.23, vLLM 0.32.0, both with models/bookshop-1m on a CPU), read
 // by the engines; and the requests that they were sent.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
-import { committedGoldens } from "../../tests/conformance/shared-folder.ts";
 import type { Engine } from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
 import type { Scorer, ScoreRequest, ScoreResult } from "../core/scoring.ts";
 import { createHandlerClient } from "../http/handler-client.test-helper.ts";
 import { loadEmbeddedEngine } from "./embedded/index.ts";
+import { type Recorded, recordedReplies } from "./recorded-replies.test-helper.ts";
 import { createSglangEngine } from "./sglang/index.ts";
 import { createVllmEngine } from "./vllm/index.ts";
 
-type Recorded = {
-  readonly name: string;
-  readonly path: string;
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly status: number;
-  readonly reply: string;
-};
-
-const records = readFileSync(join(committedGoldens("servers"), "scores.jsonl"), "utf8")
-  .trimEnd()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Recorded);
-
+const records = recordedReplies("scores");
 const vocabularySize = 1536;
 
 function engineFor(path: string, handler: (asked: Request) => Response | Promise<Response>): Engine & Scorer {

@@ -2,32 +2,18 @@
 // vLLM 0.32.0 with Model Runner V2, on a CPU), hostile ones, and the engine in this process, whose own
 // scores say what the logprobs over the kept ids must be.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
-import { committedGoldens } from "../../tests/conformance/shared-folder.ts";
 import { defaultSampling, type Engine, type SampleRequest, type SampleResult } from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { createHandlerClient } from "../http/handler-client.test-helper.ts";
 import { loadEmbeddedEngine } from "./embedded/index.ts";
+import { type Recorded, recordedReplies } from "./recorded-replies.test-helper.ts";
 import { createSglangEngine } from "./sglang/index.ts";
 import { createVllmEngine } from "./vllm/index.ts";
 
-type Recorded = {
-  readonly name: string;
-  readonly path: string;
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly status: number;
-  readonly reply: string;
-};
-
-const records = readFileSync(join(committedGoldens("servers"), "sampled.jsonl"), "utf8")
-  .trimEnd()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Recorded);
-
+const records = recordedReplies("sampled");
 const named = (name: string): Recorded => records.find((record) => record.name === name)!;
 const vocabularySize = 1536;
 

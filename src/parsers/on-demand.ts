@@ -24,7 +24,7 @@ export {
 } from "./other-formats.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
 export { calledTool, spelledCall, withExample } from "./spelled-calls.ts";
-export { isResponseTemplate, responseTemplateName } from "./response-template/name.ts";
+export { isResponseTemplate, responseTemplateName } from "./parser-table.ts";
 export { loadTemplateParsers } from "./response-template/on-demand.ts";
 export type { ResponseTemplateParsers } from "./response-template/template-parsers.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";

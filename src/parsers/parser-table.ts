@@ -4,6 +4,12 @@
 import { ConfigurationError } from "../core/index.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
+/** The name of the parsers that read by a checkpoint's own response template, as SGLang has it; vLLM's is "hf". */
+export const responseTemplateName = "response_template";
+
+/** True for each server's name of the parsers of a response template. */
+export const isResponseTemplate = (name: unknown): boolean => name === responseTemplateName || name === "hf";
+
 export type ParserTableOptions<Parser> = {
   /** Purpose of the parsers in error messages; completes "Cannot ...". */
   readonly task: string;

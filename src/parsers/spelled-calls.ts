@@ -5,7 +5,7 @@
 
 import { type ParseProblem, type Tool, toolFromDefinition } from "../core/index.ts";
 import { dumpJson, fromPlain, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
-import { responseTemplateName } from "./response-template/name.ts";
+import { responseTemplateName } from "./parser-table.ts";
 import { firstToolCallParserName, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 import { declaredParameters, toolProperties } from "./tool-call-scan.ts";
 

@@ -1,5 +1,6 @@
 // Statistics of per-task differences between two runs of the same tasks: an interval of their mean,
-// and a test of whether it is zero. Seeded: the same numbers yield the same result everywhere.
+// and a test of whether it is zero; and the agreement of two raters of the same episodes. Seeded: the
+// same numbers yield the same result everywhere.
 
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { type Interval, type IntervalOptions, rateInterval } from "./rates.ts";

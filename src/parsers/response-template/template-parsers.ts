@@ -9,7 +9,7 @@ import type { ToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 import { ResponseParseError } from "./errors.ts";
 import type { Anchor, ResponseTemplate, TemplateField } from "./load-template.ts";
-import { responseTemplateName } from "./name.ts";
+import { responseTemplateName } from "../parser-table.ts";
 import { type ResponseEvent, ResponseParser } from "./response-parser.ts";
 
 export type ResponseTemplateParsers = {

@@ -285,6 +285,6 @@ function writeTime(args: CallArguments, now: string | null): TracedText {
   if (format instanceof Undefined || !(format instanceof TracedText)) {
     throw typeError(`strftime_now takes a string, not a ${pythonTypeName(format!)}`);
   }
-  if (now === null) throw new PythonError("no-clock", "it needs the time and there is no clock; give one as `now`");
+  if (now === null) throw new PythonError("no-clock", "it reads the time, and no clock is given; pass one as `now`");
   return templateText(formatTime(parseLocalTime(now), format.text));
 }
