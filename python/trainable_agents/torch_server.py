@@ -8,6 +8,7 @@ are refused. It listens on this machine only, and has no authorization.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import sys
@@ -58,6 +59,18 @@ def free_bytes(device: torch.device) -> int | None:
         return None
 
 
+def return_freed_memory() -> None:
+    """Makes glibc return freed blocks of 2 MB and more to the system at once. In its heap, activations of passes of different lengths leave
+    holes: with 0.5B parameters a step of 24 episodes peaked at 15.5 GB instead of 9, and the next at 18. Other C libraries are left alone.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    mmap_threshold = -3
+    mallopt(mmap_threshold, 2 * 2**20)
+
+
 def load_model(folder: Path, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM  # type: ignore[import-not-found]
 
@@ -104,6 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
+    return_freed_memory()
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     torch.manual_seed(given.seed)

@@ -27,9 +27,8 @@ import type { RoutedExpertsSink } from "../rollout/index.ts";
 import { engineOptions } from "./engines.ts";
 import { chooseEngineName, connectEngine, serverOptions } from "./choose-engine.ts";
 import type { ChosenModel } from "./choose-model.ts";
-import { isTaskFile } from "./load-environment.ts";
 import type { Preset } from "./resolve-settings.ts";
-import { concurrencyBounds, type EngineName, type RolloutSettings } from "./rollout-settings.ts";
+import { agentProgram, concurrencyBounds, type EngineName, type RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import type { ConnectedEngine, ServerOptions } from "../parts/engine.ts";
 import { givenOptions, keyOf, milliseconds } from "../parts/setting.ts";
@@ -112,7 +111,7 @@ export async function choosePolicy(
   hasPrograms: boolean,
 ): Promise<ChosenPolicy> {
   const { env, parts } = surroundings;
-  if (settings.agentCommand !== null) checkAgentCommand(settings);
+  if (agentProgram(settings) !== null) (await import("./choose-programs.ts")).checkAgentProgram(settings);
   const nothing = { engine: null, agent: null, apiModel: null, servers: [] };
   const options = parts?.agentModel === undefined ? await agentModelOptions(settings, surroundings) : null;
   if (hasPrograms && (options !== null || parts?.agentModel !== undefined)) {
@@ -128,7 +127,7 @@ export async function choosePolicy(
   const agent = parts?.agentModel ?? (options === null ? null : await agentBehindApi(options, settings));
   if (agent !== null) return { ...nothing, title: `agent model "${agent.name}"`, agent };
   const isOwn = parts?.engine !== undefined;
-  if (hasPrograms && !isOwn && isUnnamed(settings)) throw unnamedModel();
+  if (hasPrograms && !isOwn && isUnnamed(settings)) throw (await import("./choose-programs.ts")).unnamedModel();
   const engine = chooseEngineName(settings, isOwn);
   if (engine === "none") {
     if (hasPrograms) return { ...nothing, title: "no model of ours", engine };
@@ -151,35 +150,6 @@ async function agentBehindApi(
 /** True if nothing in the settings is about an engine. */
 function isUnnamed(settings: RolloutSettings): boolean {
   return ofEngines.every((name) => settings[name] === null) && givenOptions(engineOptions, settings).length === 0;
-}
-
-function unnamedModel(): ConfigurationError {
-  return new ConfigurationError(
-    "Cannot run agent programs: no model is named to answer their calls; pass --agent-url <OpenAI-compatible address> or " +
-      "--agent-model <provider/model> to evaluate them with their own model, --url and --model (or --engine) for a policy that is " +
-      "trained, or --engine none for programs that call a model by themselves.",
-  );
-}
-
-/**
- * Refuses settings that have no effect on a program, which has its own loop, prompts and world,
- * with a `ConfigurationError`.
- */
-function checkAgentCommand(settings: RolloutSettings): void {
-  const { preset, strategy, faultPolicy, calls, routedExperts, samplingMask } = settings;
-  const unread = [
-    preset === null ? null : "--preset",
-    strategy === "tool-calling" ? null : "--strategy",
-    faultPolicy === "keep" ? null : "--fault-policy",
-    calls === "one" ? null : "--calls",
-    // Turns begin and branch where the program decides, so the experts of turns cannot be joined.
-    routedExperts === null ? null : "--routed-experts",
-    samplingMask ? "--sampling-mask" : null,
-  ].find((flag) => flag !== null);
-  if (unread === undefined) return;
-  throw new ConfigurationError(
-    `Cannot use ${unread} with --agent-command: the program has a loop of its own, where it has no effect; remove one of them.`,
-  );
 }
 
 /** Hooks for connecting a policy. */
@@ -248,9 +218,10 @@ export async function connectPolicy(
   const { wrapEngine, onNotice = () => undefined, onCircuit = () => undefined, context, cancel } = options;
   const { cwd, parts } = context;
   const own = parts?.engine ?? null;
+  const openPrograms = async (): Promise<AgentPrograms> =>
+    (await import("./choose-programs.ts")).openPrograms({ settings, environment, user, redact }, context);
   if (name === null || name === "none") {
-    const programs =
-      settings.agentCommand === null ? null : await openPrograms({ settings, environment, user, redact }, context);
+    const programs = agentProgram(settings) === null ? null : await openPrograms();
     return {
       address: apiModel === null ? "the programs themselves" : agentAddress(settings),
       weightVersion: null,
@@ -260,7 +231,7 @@ export async function connectPolicy(
     };
   }
   if (model === null) throw new TypeError("A policy with an engine has a model.");
-  if (name === "expert" && settings.agentCommand !== null) onNotice(expertNotice);
+  if (name === "expert" && agentProgram(settings) !== null) onNotice(expertNotice);
   const connected = await connectEngine(name, { settings, own, servers, model, cwd, cancel, onNotice, onCircuit });
   let programs: AgentPrograms | null = null;
   const close = async (): Promise<void> => {
@@ -276,8 +247,8 @@ export async function connectPolicy(
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: milliseconds(settings.maxPause) };
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
-    if (settings.agentCommand !== null) {
-      programs = await openPrograms({ settings, environment, user, redact }, context);
+    if (agentProgram(settings) !== null) {
+      programs = await openPrograms();
       const { sampling, constraints, episode } = programOptions(settings);
       const answers = { type: "policy", engine, renderer: model.renderer } as const;
       return programs.runner(answers, { sampling, constraints, episode: { ...episode, turnTimeoutMs, engineAbort } });
@@ -309,44 +280,6 @@ export const expertNotice =
 
 function agentAddress({ agentUrl }: Pick<RolloutSettings, "agentUrl">): string {
   return agentUrl === null ? "its provider" : showAddress(agentUrl);
-}
-
-/** Programs with tasks of an environment may call its tools, and are graded by it; those of a file have worlds of their own. */
-async function openPrograms(
-  { settings, environment, user, redact }: Pick<EpisodeParts, "settings" | "environment" | "user" | "redact">,
-  { cwd, env: variables }: Surroundings,
-): Promise<AgentPrograms> {
-  const { agentCommand, agentTimeout, model, engine, agentModel, split, openTimeout, environmentTimeout } = settings;
-  const { openAgentPrograms } = await import("../gateway/index.ts");
-  const { agentTaskLine } = await import("./agent-tasks.ts");
-  const hosted = {
-    source: environment,
-    split: split ?? environment.splits[0] ?? "",
-    user,
-    redact,
-    callMs: milliseconds(environmentTimeout),
-    openMs: milliseconds(openTimeout),
-  };
-  // Sessions end with their programs.
-  const bounds = { maxSessions: Infinity, idleMs: milliseconds(agentTimeout) };
-  const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).openWorlds(hosted, bounds);
-  const programs = await openAgentPrograms({
-    command: agentCommand ?? "",
-    timeoutMs: milliseconds(agentTimeout),
-    cwd,
-    variables,
-    redact,
-    worlds,
-    taskLine: (task) => agentTaskLine(environment, task, user.name),
-    modelName: agentModel ?? model ?? engine ?? "policy",
-  });
-  return {
-    ...programs,
-    close: async () => {
-      await programs.close();
-      await worlds?.closeAll();
-    },
-  };
 }
 
 function programOptions(settings: RolloutSettings) {

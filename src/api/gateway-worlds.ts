@@ -3,8 +3,8 @@
 // The episodes are hosted in the same way as those of `env-server`.
 
 import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
-import { type EnvironmentSource, lookIntoEnvironment, type Tool, type UserSource } from "../core/index.ts";
-import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
+import { attribute, type EnvironmentSource, lookIntoEnvironment, type Tool, type UserSource } from "../core/index.ts";
+import { GatewayError, type SessionWorlds, type WorldConversation } from "../gateway/index.ts";
 import { environmentOptionNames } from "./environments.ts";
 import { hostedUserOptionNames } from "../users/on-demand.ts";
 import { packageVersion } from "./surroundings.ts";
@@ -59,10 +59,11 @@ export function openWorlds(
   };
   return {
     unknownTools: source.unknownTools ?? "loop",
-    open: async (id, { task, seed }) => {
+    open: async (id, { task, seed, hasConversationTools = true }) => {
       try {
         const episode = await host.open({ task, seed, hasUser: true });
-        worlds.set(id, { episode, face: new McpFace(host, { version: packageVersion(), redact, episode }) });
+        const face = new McpFace(host, { version: packageVersion(), redact, episode, hasConversationTools });
+        worlds.set(id, { episode, face });
         return episode.environment.task.id;
       } catch (error) {
         if (error instanceof HostFullError) throw new GatewayError("rate-limited", error.message, { cause: error });
@@ -70,6 +71,7 @@ export function openWorlds(
         throw new GatewayError("invalid-request", error.message, { param: "environment_task", cause: error });
       }
     },
+    conversation: (id) => conversationOf(needed(id).episode),
     handle: async (id, { method, url, headers, body }) => {
       const world = worlds.get(id);
       if (world === undefined) return null;
@@ -83,12 +85,29 @@ export function openWorlds(
       const type = answer.body === null ? {} : { "content-type": "application/json" };
       return { status: answer.status, headers: { ...type, ...answer.headers }, body: text };
     },
-    grade: (id) => needed(id).episode.grade("completed"),
+    grade: (id, outcome) => needed(id).episode.grade(outcome),
     close: async (id) => {
       const world = worlds.get(id);
       worlds.delete(id);
       await world?.episode.close();
     },
     closeAll: () => host.close(),
+  };
+}
+
+function conversationOf(episode: HostedEpisode): WorldConversation {
+  return {
+    guidelines: episode.environment.guidelines,
+    firstUtterance: episode.firstUtterance,
+    get isDone() {
+      return episode.isDone;
+    },
+    reply: async (message) => {
+      try {
+        return (await episode.respond(message)).text;
+      } catch (error) {
+        throw attribute(error, "user");
+      }
+    },
   };
 }

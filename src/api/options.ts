@@ -115,9 +115,9 @@ export async function readOptions(
   if (resume !== null) return read(resolveSettings(values, resume.settings));
   const file = config === undefined ? null : await (await import("./config-file.ts")).readConfigFile(config, cwd);
   const preset = values.preset ?? file?.values.get("preset")?.value;
-  const command = values.agentCommand ?? file?.values.get("agentCommand")?.value ?? null;
+  const isProgram = (["agentCommand", "agentAcp"] as const).some((name) => (values[name] ?? file?.values.get(name)?.value ?? null) !== null); // prettier-ignore
   const below = {
-    ...(command === null ? {} : programDefaults),
+    ...(isProgram ? programDefaults : {}),
     ...defaults,
     ...presetDefaults(typeof preset === "string" ? preset : null),
   };

@@ -16,7 +16,7 @@ import type { ApiModel } from "../chat-models/index.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { checkSplit, closeRemote, isTaskFile, loadEnvironment } from "./load-environment.ts";
-import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
+import { agentProgram, type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
 import { chooseGrading, gradingOfEvaluation, missingJudge, chooseGroups, type GroupOptions } from "./choose-groups.ts";
@@ -110,7 +110,7 @@ export async function prepareRollout(
   }
   // A killed process may have left programs that still run and sample although their results are
   // lost.
-  if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
+  if (agentProgram(requested) !== null) (await import("../programs/index.ts")).killOrphans();
   const limits = {
     environmentMs: milliseconds(requested.environmentTimeout),
     graderMs: milliseconds(requested.gradingTimeout),
@@ -145,7 +145,8 @@ async function prepareWith(
 ): Promise<Omit<PreparedRollout, "close">> {
   const environment = loaded.source;
   const given = groups === "evaluated" ? gradingOfEvaluation(requested, environment) : requested;
-  if (isTaskFile(environment) && given.agentCommand === null) {
+  const program = agentProgram(given);
+  if (isTaskFile(environment) && program === null) {
     throw new ConfigurationError(
       `Cannot run "${given.env}": it is a file of tasks, whose world belongs to a program; pass --agent-command "node my-agent.mjs".`,
     );
@@ -156,7 +157,7 @@ async function prepareWith(
     );
   }
   const split = given.split ?? loaded.defaultSplit;
-  const hasPrograms = given.agentCommand !== null || groups === "outside";
+  const hasPrograms = program !== null || groups === "outside";
   const policy = await choosePolicy(given, context, hasPrograms);
   checkSplit(environment, split);
   const taskset = environment.taskset(split);
@@ -171,9 +172,9 @@ async function prepareWith(
   const groupSize = groups === "requested" ? null : given.groupSize;
   const grading =
     groups === "outside" ? null : await chooseGrading(given, environment, { ...context, redact, groupSize });
-  if (given.agentCommand !== null && grading !== null) {
+  if (program !== null && grading !== null) {
     throw new ConfigurationError(
-      "Cannot grade by models with --agent-command: the program reports its own reward; remove one of them.",
+      "Cannot grade by models with --agent-command or --agent-acp: the program or its environment reports the reward; remove one of them.",
     );
   }
   if (preset !== null && grading !== null) {
@@ -214,7 +215,7 @@ async function prepareWith(
     if (model === null || preset !== null) return null;
     const names = new (await import("./tool-names.ts")).ToolNames(model, { known: examined, onNotice });
     // An outside program brings its own tools.
-    const [first] = groups === "outside" || given.agentCommand !== null || !runsEpisodes ? [] : plan.taskIndexes;
+    const [first] = groups === "outside" || program !== null || !runsEpisodes ? [] : plan.taskIndexes;
     if (first !== undefined) names.examineTask(taskset.task(first), environment, strategy);
     return names;
   };

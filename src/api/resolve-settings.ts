@@ -140,7 +140,7 @@ export function presetDefaults(name: string | null): FlagValues {
 
 type AddressName = Extract<
   SettingName,
-  "env" | "url" | "agentUrl" | "agentCommand" | "userUrl" | "judgeUrl" | "teacherUrl" | "metrics" | "queue"
+  "env" | "url" | "agentUrl" | "agentCommand" | "agentAcp" | "userUrl" | "judgeUrl" | "teacherUrl" | "metrics" | "queue"
 >;
 
 /** Settings whose values are recorded and shown without secrets. */

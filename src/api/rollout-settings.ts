@@ -104,6 +104,11 @@ export type ConcurrencyValue = number | string;
  */
 const auto = { floor: 4, ceiling: 1024 };
 
+/** The command of the outside program that runs the episodes; `null` if there is none. */
+export function agentProgram({ agentCommand, agentAcp }: Pick<RolloutSettings, "agentCommand" | "agentAcp">) {
+  return agentAcp ?? agentCommand;
+}
+
 /** Equal bounds keep the number constant. */
 export function concurrencyBounds(value: ConcurrencyValue): { readonly floor: number; readonly ceiling: number } {
   return readBounds(value) ?? { floor: 1, ceiling: 1 };
@@ -273,7 +278,18 @@ export const rolloutSettings = {
         'last line of output is the reward, {"reward": 1}; --env may be a file of tasks',
       { holds: "address" },
     ),
-    agentTimeout: seconds(900).help("time limit of one run of --agent-command; its process group is then killed", free),
+    agentAcp: text("<command>", "a command line").help(
+      "command of an agent that speaks the Agent Client Protocol, such as a coding agent: the user's utterances are its prompts, and it " +
+        "has the environment's tools over MCP",
+      { holds: "address" },
+    ),
+    agentPermissions: text("<kinds>", "kinds of tool calls", "other,think").help(
+      "kinds of tool calls for which --agent-acp gets permission, as ACP names them, or all, or none; others are its failure",
+    ),
+    agentTimeout: seconds(900).help(
+      "time limit of one run of an outside program; its process group is then killed",
+      free,
+    ),
     clientConstraints: choice("<what>", "obey", "ignore").help("forced tools and formats of programs: keep, or count"),
     constrained: choice("<what>", "mask", "train", "drop").help("loss of constrained turns: free tokens, all, none"),
     strategy: named("a strategy", "tool-calling").help(

@@ -243,6 +243,8 @@ export class HostedEpisode {
   readonly #parts: EpisodeParts;
   #last: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
+  /** The fault that closed the episode. */
+  #fault: { readonly error: unknown } | null = null;
   #grade: Grade | null = null;
   usedAt: number;
   /** The user's first line; empty without a user. */
@@ -360,13 +362,16 @@ export class HostedEpisode {
   #inOrder<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { callMs, clock, ended } = this.#parts;
     const result = this.#last.then(() => {
+      if (this.#fault !== null) throw this.#fault.error;
       this.usedAt = clock.now();
       return withDeadline(action, { timeoutMs: callMs, clock, signal: ended.signal });
     });
     this.#last = result.catch((error: unknown) => {
       // A fault ends the episode, as in the loop: the effects of the call are unknown, and it may
       // still be running.
-      if (!(error instanceof HostRequestError)) void this.close().catch(() => undefined);
+      if (error instanceof HostRequestError) return;
+      this.#fault ??= { error };
+      void this.close().catch(() => undefined);
     });
     return result;
   }

@@ -9,12 +9,20 @@
 
 import { randomUUID } from "node:crypto";
 import { AttributedError, messageOf } from "../core/failure.ts";
-import type { Tool } from "../core/message.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
 import { envelopeResult, envelopeVersions, readEnvelope } from "./mcp-envelope.ts";
+import {
+  conversationTools,
+  extraNames,
+  finish,
+  instructionsFor,
+  over,
+  respond,
+  textContent,
+} from "./mcp-conversation.ts";
 import { asRecord, rpcError, RpcError, stringOf, wholeOf } from "./rpc-values.ts";
 
 /** The parts of an HTTP request that are read. Header names are lower case. */
@@ -71,6 +79,8 @@ type Session = {
   readonly isOwn: boolean;
   /** True if the episode is not the session's own, so that the session does not close it. */
   readonly isShared: boolean;
+  /** True if two more tools talk to the user and end the episode. */
+  readonly hasConversationTools: boolean;
 };
 
 export type McpFaceOptions = {
@@ -82,6 +92,11 @@ export type McpFaceOptions = {
    * @default each session opens its own
    */
   readonly episode?: HostedEpisode;
+  /**
+   * False if agents talk to the user, and end the episode, in another way than with tools.
+   * @default true
+   */
+  readonly hasConversationTools?: boolean;
 };
 
 export class McpFace {
@@ -89,12 +104,14 @@ export class McpFace {
   readonly #version: string;
   readonly #redact: (text: string) => string;
   readonly #shared: HostedEpisode | null;
+  readonly #hasConversationTools: boolean;
   readonly #sessions = new Map<string, Session>();
   /** Episodes of clients without sessions, by the parameters of their URL. */
   readonly #addressed = new Map<string, Promise<HostedEpisode>>();
 
-  constructor(host: EpisodeHost, { version, redact, episode }: McpFaceOptions) {
+  constructor(host: EpisodeHost, { version, redact, episode, hasConversationTools = true }: McpFaceOptions) {
     this.#host = host;
+    this.#hasConversationTools = hasConversationTools;
     this.#shared = episode ?? null;
     this.#redact = redact;
     this.#version = version;
@@ -204,13 +221,15 @@ export class McpFace {
     }
     try {
       const episode = this.#shared ?? (await this.#addressedEpisode(request, method === "server/discover"));
-      const session: Session = { id: "", episode, isTrusted: request.isTrusted, isOwn: false, isShared: true };
+      const hasConversationTools = this.#hasConversationTools;
+      const kind = { isTrusted: request.isTrusted, isOwn: false, isShared: true, hasConversationTools };
+      const session: Session = { id: "", episode, ...kind };
       const result =
         method === "server/discover"
           ? {
               supportedVersions: envelopeVersions,
               capabilities: { tools: {}, prompts: {} },
-              instructions: instructionsOf(session),
+              instructions: instructionsFor(episode, session.hasConversationTools),
             }
           : await this.#carryOut(rpc, session);
       const body = { jsonrpc: "2.0", id, result: envelopeResult(method, result, this.#serverInfo) };
@@ -272,7 +291,8 @@ export class McpFace {
     try {
       const shared = this.#shared;
       const episode = shared ?? (await this.#openFor(extension, url));
-      session = { id: randomUUID(), episode, isTrusted, isOwn, isShared: shared !== null };
+      const hasConversationTools = this.#hasConversationTools && !isOwn;
+      session = { id: randomUUID(), episode, isTrusted, isOwn, isShared: shared !== null, hasConversationTools };
     } catch (error) {
       if (error instanceof HostFullError) {
         return { ...plainError(503, -32000, error.message, id), headers: { "retry-after": "1" } };
@@ -292,7 +312,7 @@ export class McpFace {
           : { prompts: {} }),
       },
       serverInfo: this.#serverInfo,
-      instructions: instructionsOf(session),
+      instructions: instructionsFor(episode, session.hasConversationTools),
     };
     return { status: 200, headers: { "mcp-session-id": session.id }, body: { jsonrpc: "2.0", id, result } };
   }
@@ -390,13 +410,13 @@ export class McpFace {
     if (given === null) throw new RpcError(-32602, "The arguments are not an object.");
     const episode = needed(session.episode);
     if (!session.isOwn) {
-      const extra = extraNames(episode.environment.tools);
-      if (name === extra.respond) return respond(episode, given);
-      if (name === extra.finish) return finish(episode, session.isTrusted);
+      const extra = session.hasConversationTools ? extraNames(episode.environment.tools) : null;
+      if (name === extra?.respond) return respond(episode, given);
+      if (name === extra?.finish) return finish(episode, session.isTrusted);
       if (!episode.answers(name)) {
         throw new RpcError(-32602, `There is no tool "${name.slice(0, 100)}".`);
       }
-      if (episode.isDone) return over;
+      if (episode.isDone) return over(session.hasConversationTools);
     }
     const exact = asRecord(params["_meta"])?.[`${own}/arguments`];
     const args = session.isOwn && typeof exact === "string" ? parseJson(exact) : fromPlain(given);
@@ -404,7 +424,9 @@ export class McpFace {
     const result = await episode.call(name, args, { isChecked: session.isOwn });
     const { text, isError, endsEpisode, info, reward } = result;
     if (!session.isOwn) {
-      const said = endsEpisode ? `${text}\n[The episode is over; call finish.]` : text;
+      const said = endsEpisode
+        ? `${text}\n[The episode is over${session.hasConversationTools ? "; call finish" : ""}.]`
+        : text;
       return { content: textContent(said), isError };
     }
     const more = { endsEpisode, info: dumpJson(info), ...(reward === undefined ? {} : { reward }) };
@@ -412,41 +434,7 @@ export class McpFace {
   }
 }
 
-const textContent = (text: string): readonly object[] => [{ type: "text", text }];
-
-const over = { content: textContent("Error: the episode is over; call finish."), isError: true };
-
-async function respond(episode: HostedEpisode, given: Readonly<Record<string, unknown>>): Promise<object> {
-  const { message } = given;
-  if (typeof message !== "string") return { content: textContent("Error: message is not a string."), isError: true };
-  if (episode.isDone) return over;
-  const { text, type } = await episode.respond(message);
-  const { isDone: isOver } = episode;
-  const note = type === "hang-up" ? "[The user has hung up; call finish.]" : "[The episode is over; call finish.]";
-  const shown = isOver ? `${text}\n${note}`.trim() : text;
-  return { content: textContent(shown), isError: false, structuredContent: { text, isOver } };
-}
-
-/**
- * Metrics and log often contain the expected result, which an agent could use in the next attempt
- * at the task.
- */
-async function finish(episode: HostedEpisode, isTrusted: boolean): Promise<object> {
-  const { reward, metrics, log } = await episode.grade("completed");
-  return {
-    content: textContent(`The episode is over. Reward: ${reward}`),
-    structuredContent: isTrusted ? { reward, metrics, log } : { reward },
-  };
-}
-
-/** Names of the two extra tools, which differ if the environment has a tool of that name. */
-export function extraNames(tools: readonly Tool[]): { readonly respond: string; readonly finish: string } {
-  const names = new Set(tools.map(({ name }) => name));
-  const free = (name: string): string => (names.has(name) ? free(`episode_${name}`) : name);
-  return { respond: free("respond"), finish: free("finish") };
-}
-
-function toolsOf({ episode, isOwn }: Session): readonly object[] {
+function toolsOf({ episode, isOwn, hasConversationTools }: Session): readonly object[] {
   if (episode === null) return [];
   const { tools } = episode.environment;
   const listed = tools.map(({ name, definition }) => {
@@ -459,29 +447,8 @@ function toolsOf({ episode, isOwn }: Session): readonly object[] {
       ...(isOwn ? { _meta: { [`${own}/definition`]: dumpJson(definition) } } : {}),
     };
   });
-  if (isOwn) return listed;
-  const { respond: talk, finish: end } = extraNames(tools);
-  return [
-    ...listed,
-    {
-      name: talk,
-      description: "Says something to the user, and returns what the user answers.",
-      inputSchema: { type: "object", properties: { message: { type: "string" } }, required: ["message"] },
-    },
-    {
-      name: end,
-      description: "Ends the episode and returns its reward. Nothing can be done in it afterwards.",
-      inputSchema: { type: "object", properties: {} },
-    },
-  ];
-}
-
-function instructionsOf({ episode, isOwn }: Session): string {
-  if (episode === null) return "";
-  const { guidelines, tools } = episode.environment;
-  if (isOwn) return guidelines;
-  const { respond: talk, finish: end } = extraNames(tools);
-  return `${guidelines}\n\nTalk to the user with the tool "${talk}"; end with the tool "${end}". The user begins: ${episode.firstUtterance}`;
+  if (!hasConversationTools) return listed;
+  return [...listed, ...conversationTools(tools)];
 }
 
 function noMethod(method: string): RpcError {

@@ -9,7 +9,7 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
-import { extraNames } from "./mcp-face.ts";
+import { extraNames } from "./mcp-conversation.ts";
 
 /** Result of a step. */
 export type Shown = { readonly observation: JsonObject; readonly reward: number | null; readonly done: boolean };

@@ -142,6 +142,7 @@ function definitionSchema() {
     gradeWeight: weight.optional(),
     setup: code.optional(),
     teardown: code.optional(),
+    gradesTruncated: z.boolean('"gradesTruncated" is true or false').optional(),
     resume: z.enum(["replay", "restart"], '"replay" or "restart"').optional(),
   });
 }

@@ -87,6 +87,25 @@ describe("defineEnvironment()", () => {
     expect(source.open(task).call(call)).toMatchObject({ text: '{"days": 17}' });
   });
 
+  it("grades a truncated episode only if the definition says so", () => {
+    const definition = {
+      name: "steps",
+      guidelines: "",
+      tools: { step: { description: "A step.", parameters: { type: "object" }, run: () => null } },
+      tasks: { train: [{ state: {} }] },
+      grade: ({ outcome }: { readonly outcome: string }) => (outcome === "truncated" ? 0.5 : 1),
+    };
+    const rewards = [false, true].map((gradesTruncated) => {
+      const source = defineEnvironment({ ...definition, gradesTruncated });
+      const environment = source.open(source.taskset("train").task(0));
+      return (["completed", "truncated"] as const).map((outcome) => environment.grade({ outcome }));
+    });
+    expect(rewards).toMatchObject([
+      [{ reward: 1 }, { reward: 0 }],
+      [{ reward: 1 }, { reward: 0.5 }],
+    ]);
+  });
+
   it("answers numbers that JSON does not have with an observation, so that no tool is blamed for echoing them", () => {
     const echo = { description: "Echoes.", parameters: { type: "object" }, run: (given: unknown) => given };
     const source = defineEnvironment({ ...definition, tools: { echo } });

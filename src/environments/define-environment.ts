@@ -8,6 +8,7 @@ import type {
   Environment,
   EnvironmentCallOptions,
   EnvironmentSource,
+  Ending,
   Grade,
   LocalEnvironmentSource,
   Task,
@@ -101,9 +102,15 @@ export type EnvironmentDefinition<State, Resource = undefined> = {
   /**
    * Reward of a finished episode, a finite number; may be asynchronous. An exception, or any other
    * value, is a failure of that episode at boundary "grader". An episode truncated by a limit gets
-   * 0 without a call. If a rubric is given instead, a model grades, truncated episodes too.
+   * 0 without a call, unless {@link gradesTruncated}. If a rubric is given instead, a model grades,
+   * truncated episodes too.
    */
   readonly grade: GradeFunction<State, Resource> | Rubric;
+  /**
+   * True to call `grade` also for episodes truncated by a limit, so that what they achieved counts.
+   * @default false
+   */
+  readonly gradesTruncated?: boolean;
   /**
    * Rubrics and a ranking that grade in addition to `grade`; each value is a metric, the reward is
    * their weighted mean. @default none
@@ -122,6 +129,8 @@ type GradeFunction<State, Resource> = (
     readonly state: State;
     readonly initial: State;
     readonly said: readonly string[];
+    /** "truncated": a limit ended the episode. Only with `gradesTruncated`. */
+    readonly outcome: Ending["outcome"];
     readonly signal: AbortSignal;
     readonly resource: Resource;
   },
@@ -243,9 +252,10 @@ function createEnvironment<State, Resource>(
     },
     grade: ({ outcome }, options = unending()) => {
       // The result of a rubric is not known here: its judge is called separately.
-      if (outcome !== "completed" || typeof definition.grade !== "function") return gradeOf(0);
+      if (typeof definition.grade !== "function") return gradeOf(0);
+      if (outcome !== "completed" && definition.gradesTruncated !== true) return gradeOf(0);
       // Changes that the grader makes to the clones are gone at its next call.
-      const episode = { state, initial: structuredClone(initial), said: [...said] };
+      const episode = { state, initial: structuredClone(initial), said: [...said], outcome };
       const reward = definition.grade(Object.assign(withResource(options, resource), episode));
       return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);
     },

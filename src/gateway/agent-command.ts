@@ -2,6 +2,8 @@
 // in time and output, and terminated together with everything that it started. The last line that
 // it prints may be its reward.
 
+import type { StopReason } from "../core/index.ts";
+import { programError } from "../lib/program-error.ts";
 import { Program } from "../programs/index.ts";
 
 export type AgentCommandOptions = {
@@ -28,10 +30,23 @@ export type AgentRun = {
   /** The end of its standard output, for people. */
   readonly stdout: string;
   readonly stderr: string;
+  /**
+   * Why the program did not finish, as a code and the end of a sentence about it; `null` if it did,
+   * or if it was too late.
+   */
+  readonly problem: { readonly code: string; readonly state: string } | null;
+  /** The limit at which the conversation with an ACP agent was ended; `null` for none. */
+  readonly limit: StopReason | null;
 };
 
-/** Time between the request to terminate and the kill. */
-const graceMs = 2000;
+/** Time between the request to terminate and the kill, in milliseconds. */
+export const graceMs = 2000;
+
+/** The end of a program in words, with the error from its output. */
+export function exitState(exitCode: number | null, stderr: string): string {
+  const end = exitCode === null ? "a signal" : `code ${exitCode}`;
+  return `it ended with ${end}: ${programError(stderr) || "no error output"}`;
+}
 
 /**
  * Runs the program. Rejects only if the program cannot be started, never for what it does
@@ -70,8 +85,10 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
       const finish = (): void => {
         clearTimeout(patience);
         release();
-        const stdout = outputs.stdout.text();
-        resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr: outputs.stderr.text() });
+        const [stdout, stderr] = [outputs.stdout.text(), outputs.stderr.text()];
+        const hasFailed = exitCode !== 0 && !isTimedOut;
+        const problem = hasFailed ? { code: "program-failed", state: exitState(exitCode, stderr) } : null;
+        resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr, problem, limit: null });
       };
       // Processes that the command left running are killed, but may keep its output open for a
       // moment.
@@ -119,7 +136,7 @@ export function sessionVariables(
 }
 
 /** The last bytes of a stream. */
-class Tail {
+export class Tail {
   readonly #most: number;
   #bytes = Buffer.alloc(0);
 

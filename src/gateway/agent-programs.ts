@@ -12,6 +12,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import {
   attribute,
+  AttributedError,
   type Episode,
   type EpisodeEvent,
   faultAt,
@@ -22,11 +23,12 @@ import {
 import { createRedactor } from "../http/index.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import { endOfText, programError } from "../lib/program-error.ts";
+import { endOfText } from "../lib/program-error.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { episodeSamples, type RunEpisode } from "../rollout/index.ts";
 import { type AgentRun, runAgentCommand, sessionVariables } from "./agent-command.ts";
 import { GatewayHandler } from "./gateway.ts";
+import type { AgentPermissions } from "./acp/permissions.ts";
 import { serveSocket } from "./serve-socket.ts";
 import { GatewayError } from "./request.ts";
 import { ProgramWorlds } from "./program-worlds.ts";
@@ -40,6 +42,13 @@ import type { SessionSettings } from "./session-settings.ts";
 export type AgentProgramsOptions = {
   /** Command line for the shell. */
   readonly command: string;
+  /**
+   * Settings of an agent that speaks the Agent Client Protocol; `worlds` must then be given.
+   * @default the program reads its task from its environment, and prints its reward
+   */
+  readonly acp?: { readonly permissions: AgentPermissions } | null;
+  /** Version of this package, as ACP agents see it. @default "0" */
+  readonly version?: string;
   readonly cwd: string;
   /** Environment variables of this process; programs receive only those that locate things. */
   readonly variables: Readonly<Record<string, string | undefined>>;
@@ -91,7 +100,7 @@ const longestOutput = 4000;
 
 /** Opens a gateway on a free port of this machine, for programs that run here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
-  const { modelName = "policy", worlds = null, redact = (text) => text } = options;
+  const { modelName = "policy", worlds = null, acp = null, version = "0", redact = (text) => text } = options;
   const sessions = new Map<string, ProgramSession>();
   const opened = new ProgramWorlds(worlds);
   const ofKey = (key: string): ProgramSession => {
@@ -140,9 +149,24 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
         line,
         seed: session.settings.seed,
       });
-      const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
+      const started = { command, cwd, env, timeoutMs, maxOutputBytes, signal };
+      const run =
+        acp === null
+          ? await runAgentCommand(started)
+          : await (
+              await import("./acp/acp-agent.ts")
+            ).runAcpAgent({
+              ...started,
+              ...acp,
+              version,
+              toolsUrl: `${listener.url}/s/${key}/mcp`,
+              maxPrompts: session.settings.episode.limits?.maxTurns ?? Infinity,
+              converse: (onEnd) => opened.converse(session, onEnd),
+              limit: () => session.limit,
+            });
       // Errors of model clients may quote the key that was wrong.
-      return { ...run, stdout: shown(run.stdout), stderr: shown(run.stderr) };
+      const problem = run.problem === null ? null : { ...run.problem, state: shown(run.problem.state) };
+      return { ...run, stdout: shown(run.stdout), stderr: shown(run.stderr), problem };
     } finally {
       sessions.delete(hashOf(key));
       release();
@@ -230,23 +254,25 @@ async function playedIn(
     finished = await run();
   } catch (error) {
     if (signal.aborted) return session.end("cancelled");
+    // The user or the environment of an agent that is prompted.
+    if (error instanceof AttributedError) return session.end("fault", error.failure);
     const message = `Cannot run the program of episode "${id}": it could not be started: ${messageOf(error)}`;
     return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
   }
   if (signal.aborted) return session.end("cancelled");
-  const { exitCode, isTimedOut, reward, stdout, stderr } = finished;
+  const { exitCode, isTimedOut, reward, stdout, stderr, problem, limit } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
   await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
   // The reward of a program that did not get an answer says nothing about the model.
   if (session.fault !== null) return session.end("fault", session.fault);
-  const isDone = exitCode === 0 && !isTimedOut;
+  const isDone = problem === null && !isTimedOut;
   if (isDone && worlds.grades(session, reward)) {
     try {
-      await session.grade(await worlds.grade(session));
+      await session.grade(await worlds.grade(session, limit === null ? "completed" : "truncated"));
     } catch (error) {
       return session.end("fault", attribute(error, "grader").failure);
     }
-    return session.end(session.limit ?? "session_ended");
+    return session.end(session.limit ?? limit ?? "session_ended");
   }
   if (isDone && reward !== null) {
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });
@@ -254,11 +280,10 @@ async function playedIn(
   }
   // A program that stops because it reached a limit has not failed.
   if (session.limit !== null) return session.end(session.limit);
-  const [code, state] = isTimedOut
-    ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or find out why it takes so long`]
-    : exitCode === 0
-      ? ["no-reward", 'it printed no reward; print {"reward": 1} as its last line']
-      : ["program-failed", `it ended with ${exitCode === null ? "a signal" : `code ${exitCode}`}: ${programError(stderr) || "no error output"}`]; // prettier-ignore
+  const late = `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or find out why it takes so long`;
+  const { code, state } = isTimedOut
+    ? { code: "timeout", state: late }
+    : (problem ?? { code: "no-reward", state: 'it printed no reward; print {"reward": 1} as its last line' });
   const said = stderr.trim() === "" ? "" : `\nThe end of its standard error:\n${endOfText(stderr)}`;
   const message = `Cannot finish episode "${id}" with its program: ${state.replace(/\.$/, "")}.${said}`;
   const error = faultAt("gateway", code, message);

@@ -17,7 +17,7 @@ import { type Disk, type FileRunStore, openRunFolder, type ResumedRun } from "..
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
 import type { SessionModel } from "./program-session.ts";
-import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
+import type { SessionWorlds, WorldAnswer, WorldConversation } from "./session-worlds.ts";
 import type { SessionCounters } from "./session-call.ts";
 import { type ClientConstraints, defaultConstraints } from "./session-constraint.ts";
 import type { ClientSampling } from "./session-sampling.ts";
@@ -30,8 +30,18 @@ export {
   type AgentProgramsOptions,
   openAgentPrograms,
 } from "./agent-programs.ts";
+export { type AgentPermissions, permissionKinds } from "./acp/permissions.ts";
+export { loadAcp } from "./acp/acp-library.ts";
 export { GatewayError } from "./request.ts";
-export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters, SessionWorlds, WorldAnswer };
+export type {
+  ClientSampling,
+  GatewayHttpRequest,
+  GatewayHttpResponse,
+  SessionCounters,
+  SessionWorlds,
+  WorldAnswer,
+  WorldConversation,
+};
 
 /** The policy, or the model that answers in its place. */
 type AnsweringParts =

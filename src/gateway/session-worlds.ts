@@ -1,7 +1,7 @@
 // Contract for the environments of sessions, and their use: a world opens before its session, and
 // grades it at the end. The gateway knows no specific environment and no tool protocol.
 
-import { attribute, type Episode, type Failure, type Grade, type StopReason } from "../core/index.ts";
+import { attribute, type Ending, type Episode, type Failure, type Grade, type StopReason } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError } from "./request.ts";
 import type { ProgramSession } from "./program-session.ts";
@@ -12,6 +12,21 @@ export type WorldAnswer = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
+
+/** A conversation between the agent of a session and the user of its world. */
+export interface WorldConversation {
+  /** The environment's rules for its agent; may be empty. */
+  readonly guidelines: string;
+  /** The user's first line. */
+  readonly firstUtterance: string;
+  /** True once a tool or the user has ended the episode. */
+  readonly isDone: boolean;
+  /**
+   * Passes a message of the agent to the user. Resolves with the user's reply, which may end the
+   * episode. Rejects if the user or the environment fails.
+   */
+  reply(message: string): Promise<string>;
+}
 
 /**
  * Environments of sessions: each has tools for its program, and grades the session at its end. They
@@ -25,9 +40,17 @@ export interface SessionWorlds {
   readonly unknownTools: "environment" | "loop";
   /**
    * Opens a world. Resolves with the id of its task. Rejects with a `GatewayError` for an unknown
-   * task.
+   * task. `hasConversationTools`: see {@link conversation}.
    */
-  open(sessionId: string, world: { readonly task: string; readonly seed: number }): Promise<string>;
+  open(
+    sessionId: string,
+    world: { readonly task: string; readonly seed: number; readonly hasConversationTools?: boolean },
+  ): Promise<string>;
+  /**
+   * The conversation with the user of an open world, for agents that do not talk to the user with
+   * tools. @default agents talk with tools only
+   */
+  conversation?(sessionId: string): WorldConversation;
   /** Answers an MCP request; `null` if the session has no world. */
   handle(
     sessionId: string,
@@ -38,7 +61,7 @@ export interface SessionWorlds {
       readonly body: string;
     },
   ): Promise<WorldAnswer | null>;
-  grade(sessionId: string): Promise<Grade>;
+  grade(sessionId: string, outcome: Ending["outcome"]): Promise<Grade>;
   /** Closes a world; called once for each opened world. */
   close(sessionId: string): Promise<void>;
 }
@@ -89,7 +112,7 @@ export async function endWithWorld(
   let reason = stopReason;
   let failure: Failure | null = null;
   try {
-    if (reason === "session_ended") await session.grade(await worlds.grade(id));
+    if (reason === "session_ended") await session.grade(await worlds.grade(id, "completed"));
   } catch (error) {
     // A session that lost its world ends ungraded; a world that cannot grade is a fault.
     if (error instanceof GatewayError) reason = "cancelled";

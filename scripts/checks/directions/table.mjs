@@ -181,6 +181,8 @@ export const modules = {
   gateway: {
     imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models", "programs"],
     packages: { zod: "*" },
+    // The library of ACP is an optional peer, so it is named at run time.
+    loads: "gateway/acp/acp-library.ts",
   },
   // Our environments, served to external programs.
   "env-server": {
