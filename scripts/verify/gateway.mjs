@@ -20,6 +20,7 @@ import { agendaUser } from "../../dist/users/index.js";
 import { root } from "../run-command.mjs";
 import { verifyApiAgents } from "./api-agents.mjs";
 import { installFrameworks } from "./gateway-frameworks.mjs";
+import { acpPackages, verifyAcp } from "./gateway-acp.mjs";
 import { verifyConstrained } from "./gateway-constrained.mjs";
 import { verifyFields } from "./gateway-fields.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
@@ -123,7 +124,10 @@ export async function verifyGateway({ full }) {
   }
   const shown = await runSnippets(folder, bin("python"), work);
   failed += shown + (await verifyConstrained(work)) + (await verifyTester(work)) + (await verifyApiAgents(work));
-  if (full) failed += await verifyPrograms(await installPackages("verify-gateway-programs", programPackages), work);
+  if (full) {
+    failed += await verifyPrograms(await installPackages("verify-gateway-programs", programPackages), work);
+    failed += await verifyAcp(await installPackages("verify-gateway-acp", acpPackages), join(work, "acp"));
+  }
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);
   process.stdout.write(`${names.size} conversations, ${sampled.length} turns, ${failed + violations.length} failed\n`);

@@ -132,6 +132,8 @@ export function sessionVariables(
     OPENAI_API_KEY: key,
     ANTHROPIC_BASE_URL: url,
     ANTHROPIC_API_KEY: key,
+    GOOGLE_GEMINI_BASE_URL: url,
+    GEMINI_API_KEY: key,
   };
 }
 
