@@ -38,19 +38,22 @@ const switches = defineEnvironment({
       },
     },
   },
-  tasks: { train: [{ state: { flipped: [] } }] },
+  tasks: { train: [{ state: { flipped: /** @type {unknown[]} */ ([]) } }] },
   grade: ({ state, said }) => (state.flipped.join() === "3,5" && said.join().includes("5") ? 1 : 0),
 });
 
+/** @type {import("../../dist/core/index.js").UserSource} */
 const user = {
   name: "asks-twice",
   create: () => {
     const lines = ["Hello. Please flip switch 3.", "Now switch 5, please."];
     let at = 0;
-    const next = async () =>
-      at < lines.length
-        ? { type: "utterance", text: lines[at++], usage: freeUsage }
-        : { type: "hang-up", text: "Thank you.", usage: freeUsage };
+    /** @returns {Promise<import("../../dist/core/index.js").UserLine>} */
+    const next = async () => {
+      const text = lines[at++];
+      if (text === undefined) return { type: "hang-up", text: "Thank you.", usage: freeUsage };
+      return { type: "utterance", text, usage: freeUsage };
+    };
     return { open: next, reply: next };
   },
 };
@@ -79,7 +82,7 @@ export async function verifyAcp(folder, work) {
       if (!isRight) failed++;
       const state = failure === null ? `reward ${reward}` : failure.message;
       process.stdout.write(`${isRight ? "ok    " : "FAILED"} ${name}: ${trajectory.turns.length} turns, ${state}\n`);
-      const program = events.find(({ type }) => type === "program");
+      const program = events.find((event) => event.type === "program");
       if (!isRight) process.stdout.write(`${program?.stdout ?? ""}\n${program?.stderr.slice(-2000) ?? ""}\n`);
     }
   }

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { root } from "../../run-command.mjs";
 import { CannotVerify } from "../python.mjs";
 import { freePorts, startServer } from "../servers.mjs";
+import { drawLearning } from "./learning-picture.mjs";
 
 /**
  * The trainings, each a folder. With --quick all are short, and no result is required.
@@ -182,6 +183,8 @@ async function report(place, { quick, tasks }) {
   const before = await passes(join(place("before-evaluation"), "run"));
   /** @type {Record<string, readonly number[]>} */
   const differences = {};
+  /** @type {import("./learning-picture.mjs").Shown[]} */
+  const shown = [];
   process.stdout.write(
     `\ntraining    steps  greedily before -> after  95 % of gain, in points, of ${tasks} held-out tasks\n`,
   );
@@ -193,10 +196,17 @@ async function report(place, { quick, tasks }) {
     differences[name] = changes;
     const result = await readFile(join(place(name), "result.json"), "utf8");
     const { steps } = /** @type {{ readonly steps: number }} */ (JSON.parse(result));
-    const rates = [before, after].map((list) => points(mean([...list.values()]))).join(" -> ");
+    const [first = 0, last = 0] = [before, after].map((list) => mean([...list.values()]));
+    const rates = [first, last].map(points).join(" -> ");
+    shown.push({ name, folder: place(name), before: first, after: last });
     process.stdout.write(
       `${name.padEnd(10)} ${String(steps).padStart(6)}  ${rates.padEnd(24)}  ${show(differenceInterval(changes))}\n`,
     );
+  }
+  if (shown.length > 0) {
+    const picture = `${place("learning")}.svg`;
+    await drawLearning(picture, shown);
+    process.stdout.write(`picture: ${picture}\n`);
   }
   const seeds = Object.keys(differences).filter((name) => name !== "control");
   if (seeds.length === 0 || quick) return 0;
