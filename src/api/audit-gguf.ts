@@ -40,6 +40,7 @@ export async function auditGguf({ gguf, cwd, contextTokens, onContext, onOutcome
       settle: () => delay(settleMs),
     },
     uncontrolled: "weights are never changed",
+    unscored: null,
     impossible: {},
     promptIds,
     streams: true,

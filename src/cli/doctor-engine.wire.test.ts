@@ -31,7 +31,7 @@ describe("doctor engine", () => {
     expect(stdout).toContain("2048 tokens of context");
     expect(stdout).toMatch(/^ +whole +ok +abort\(\) ends the request of that id and no other$/m);
     expect(stdout).toMatch(/^ +streamed +not applicable +pause\(\) in mode abort .*--exclusive/m);
-    expect(stdout).toMatch(/^26 ok, 0 failed, 34 not applicable$/m);
+    expect(stdout).toMatch(/^26 ok, 0 failed, 46 not applicable$/m);
   });
 
   test("names what a server does wrong, as JSON too, and ends with 1", async () => {

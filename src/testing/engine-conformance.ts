@@ -16,6 +16,7 @@ import {
 } from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
+import { scoringChecks } from "./scoring-conformance.ts";
 
 /** The behaviour of an engine under test in one call. */
 export type EngineBehaviour =
@@ -68,6 +69,11 @@ export interface EngineHarness {
    * @default false: they receive a beginning of it
    */
   readonly streams?: boolean;
+  /**
+   * Reason why the engine does not score tokens; `null` when it does.
+   * @default it does not
+   */
+  readonly unscored?: string | null;
   /** Reason why the engine has no operations; `null` when it has. */
   readonly uncontrolled: string | null;
   /** Failures that cannot be provoked, each with the reason. */
@@ -386,6 +392,10 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         assert.equal(second.weightSpans[0]?.dispatch ?? null, first.weightSpans.at(-1)?.reply ?? null);
       }),
     ),
+    ...scoringChecks(harness.promptIds, (prompt) => request({ prompt })).map(({ name, body }) => {
+      const { unscored = "the engine does not score" } = harness;
+      return { ...check(name, [], body), skip: unscored };
+    }),
   ];
 }
 

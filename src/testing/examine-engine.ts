@@ -5,6 +5,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 import type { Engine, EngineControl, EngineLoadSource, EngineFailureCode } from "../core/engine.ts";
+import { AttributedError } from "../core/failure.ts";
+import type { Scorer } from "../core/scoring.ts";
 import { EndedEarly, engineConformance, type LiveModel, type EngineBehaviour } from "./engine-conformance.ts";
 import {
   SamplerRefusal,
@@ -75,6 +77,7 @@ export async function examineEngine(options: EngineExamination): Promise<readonl
       settle: () => delay(settleMs),
     },
     uncontrolled: null,
+    unscored: await unscoredReason(options.open()),
     impossible: {},
     promptIds,
     open: async () => {
@@ -101,6 +104,21 @@ export async function examineEngine(options: EngineExamination): Promise<readonl
     options.onOutcome?.({ name, result, reason });
   }
   return outcomes;
+}
+
+/** Reason why a server does not score: it refuses to. A server that fails in another way is checked. */
+async function unscoredReason(engine: Engine & Partial<Scorer>): Promise<string | null> {
+  try {
+    if (engine.score === undefined) return "the engine does not score";
+    const tokens = Uint32Array.from(promptIds);
+    await engine.score({ tokens, from: 1, topTokens: 0, requestId: "conformance-scores", routingKey: null });
+    return null;
+  } catch (error) {
+    const isRefusal = error instanceof AttributedError && error.failure.code === "bad-request";
+    return isRefusal ? `the server does not score: ${error.failure.message}`.slice(0, 300) : null;
+  } finally {
+    await engine.close();
+  }
 }
 
 /** Repeats a check, because a fast server may finish a call before anything can be done to it. */

@@ -37,6 +37,7 @@ describe("createEmbeddedEngine() keeps the contract of engines", () => {
   const checks = engineConformance({
     unscripted: "a model says what it says",
     uncontrolled: null,
+    unscored: null,
     impossible: {},
     promptIds: [1, 2, 3],
     streams: true,

@@ -40,6 +40,7 @@ describe("createLlamaCppEngine() keeps the contract of engines", () => {
   const checks = engineConformance({
     unscripted: "a model says what it says",
     uncontrolled: "weights are never changed",
+    unscored: null,
     impossible: {},
     promptIds: [1, 2, 3],
     streams: true,
