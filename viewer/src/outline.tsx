@@ -32,8 +32,8 @@ export function Outline({ episode, run, number, mode }: OutlineProps) {
         </span>{" "}
         <span class="quiet">
           · prompts {count(promptTokens)} tokens
-          {cachedTokens === null ? "" : `, ${count(cachedTokens)} of them cached`} · sampled {count(sampledTokens)} ·
-          cost {money(dollars)}
+          {cachedTokens === null ? "" : `, ${count(cachedTokens)} of them cached`} · sampled {count(sampledTokens)}
+          {dollars === 0 ? "" : ` · cost ${money(dollars)}`}
         </span>
       </summary>
       {isOpen && (
