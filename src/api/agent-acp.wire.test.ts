@@ -41,6 +41,8 @@ const app = agent({ name: "odd" })
     const say = (text) => client.notify(methods.client.session.update, { sessionId: "s", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } });
     if (what === "dies") { console.error("Error: out of luck"); process.exit(4); }
     if (what === "hangs") { spawn("sleep", ["60"]); await new Promise(() => undefined); }
+    if (what === "floods") for (;;) await say("x".repeat(1e5));
+    if (what === "others") await client.notify(methods.client.session.update, { sessionId: "other", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hidden" } } });
     if (what === "refuses") return { stopReason: "refusal" };
     if (what === "fails") throw new Error("no model");
     if (what === "asks") {
@@ -113,6 +115,12 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
     expect([episode.outcome, episode.reward]).toEqual(["completed", 0]);
   });
 
+  test("leaves out what another session of the agent says", async () => {
+    const shown = transcriptOf(await oddly("others"));
+    expect(shown).toContain("agent: I do not know.\n");
+    expect(shown).not.toContain("hidden");
+  });
+
   test("reads a message in parts, and passes over lines that are none", async () => {
     expect(transcriptOf(await oddly("logs"))).toContain("agent: I do not know.\n");
   });
@@ -124,6 +132,7 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
     ["fails", "program-failed", /answered session\/prompt with an error: .*no model/],
     ["no-session", "program-failed", /answered session\/new with an error: .*sign in first/],
     ["version", "program-failed", /speaks version 9 of the protocol/],
+    ["floods", "program-failed", /message is longer than 1000000 characters/],
     ["asks execute", "permission-refused", /"rm -rf \/", of kind "execute"; allow the kind with --agent-permissions/],
   ])("%s: a failure of the agent", async (what, code, message) => {
     const { outcome, failure, reward } = await oddly(what);

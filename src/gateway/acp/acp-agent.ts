@@ -124,7 +124,10 @@ function client(
   const { transcript, permissions, fail } = given;
   return acp
     .client({ name: "trainable-agents" })
-    .onNotification("session/update", ({ params: { update } }) => transcript.take(update))
+    .onNotification("session/update", ({ params: { sessionId, update } }) => {
+      const problem = transcript.take(sessionId, update);
+      if (problem !== null) fail(problem);
+    })
     .onRequest("session/request_permission", ({ params: { toolCall, options } }) => {
       const kind = toolCall.kind ?? transcript.kindOf(toolCall.toolCallId) ?? "other";
       const isAllowed = permissions === "all" || permissions.includes(kind);
@@ -187,6 +190,7 @@ async function converse(
     "session/new",
     agent.request("session/new", { cwd, mcpServers: [takesHttp ? overHttp(toolsUrl) : overStdio(toolsUrl)] }),
   );
+  transcript.sessionId = sessionId;
   const { guidelines, firstUtterance } = conversation;
   let prompt: readonly string[] = guidelines === "" ? [firstUtterance] : [guidelines, firstUtterance];
   for (let count = 1; !conversation.isDone; count++) {
@@ -241,6 +245,8 @@ function overStdio(url: string): object {
 }
 
 const maxMessageBytes = 16 * 2 ** 20;
+/** Maximum number of tool calls whose kind is remembered for a request for permission. */
+const mostKinds = 10_000;
 
 /** The messages in the agent's output; other lines, such as its logs, are left out. */
 function readable(output: Readable): ReadableStream<Uint8Array> {
@@ -278,36 +284,53 @@ function rpcMessage(error: unknown): string {
 /** The conversation as lines for people, and the agent's message of the current turn. */
 class Transcript {
   readonly #tail: Tail;
+  readonly #maxLength: number;
+  /** The session of the conversation; an agent may have others of its own. */
+  sessionId: string | null = null;
   readonly #kinds = new Map<string, string>();
   readonly #parts: string[] = [];
+  #length = 0;
   /** True if the next text begins a new paragraph, because something else happened since the last. */
   #isCut = false;
 
   constructor(maxBytes: number) {
     this.#tail = new Tail(maxBytes);
+    this.#maxLength = maxBytes;
   }
 
   /** Begins a turn of the agent. */
   begin(utterance: string): void {
     this.#parts.length = 0;
+    this.#length = 0;
     this.#isCut = false;
     this.#line(`user: ${utterance}`);
   }
 
-  take(update: AcpUpdate): void {
+  /**
+   * Keeps an update of the turn; those of other sessions are left out. Returns the problem if the
+   * message is too long.
+   */
+  take(sessionId: string, update: AcpUpdate): AgentProblem | null {
+    if (sessionId !== this.sessionId) return null;
     if (update.sessionUpdate === "agent_message_chunk") {
       const { content } = update;
       if (this.#isCut && this.#parts.length > 0) this.#parts.push("\n\n");
       this.#isCut = false;
-      this.#parts.push(content.type === "text" ? (content.text ?? "") : `[${content.type}]`);
-      return;
+      const text = content.type === "text" ? (content.text ?? "") : `[${content.type}]`;
+      this.#length += text.length;
+      if (this.#length > this.#maxLength) {
+        return new AgentProblem("program-failed", `its message is longer than ${this.#maxLength} characters`);
+      }
+      this.#parts.push(text);
+      return null;
     }
     this.#isCut = true;
-    if (update.sessionUpdate !== "tool_call" && update.sessionUpdate !== "tool_call_update") return;
+    if (update.sessionUpdate !== "tool_call" && update.sessionUpdate !== "tool_call_update") return null;
     const { toolCallId, title, kind, status } = update;
-    if (typeof kind === "string") this.#kinds.set(toolCallId, kind);
+    if (typeof kind === "string" && this.#kinds.size < mostKinds) this.#kinds.set(toolCallId, kind);
     if (typeof title === "string") this.#line(`tool: ${title}`);
     if (status === "failed") this.#line(`tool failed: ${toolCallId}`);
+    return null;
   }
 
   kindOf(toolCallId: string): string | undefined {

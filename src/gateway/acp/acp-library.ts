@@ -58,7 +58,7 @@ export interface AcpAgent {
 export interface AcpClient {
   onNotification(
     method: "session/update",
-    handler: (context: { readonly params: { readonly update: AcpUpdate } }) => void,
+    handler: (context: { readonly params: { readonly sessionId: string; readonly update: AcpUpdate } }) => void,
   ): this;
   onRequest(
     method: "session/request_permission",
