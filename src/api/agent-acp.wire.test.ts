@@ -106,6 +106,7 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
     expect([episode.outcome, episode.stopReason, episode.reward]).toEqual(["completed", "session_ended", 1]);
     expect(episode.trajectory.turns.length).toBeGreaterThan(2);
     expect(transcriptOf(episode)).toMatch(/^user: .*\n(tool: \w+\n)*agent: /);
+    expect(programOf(episode)).toMatchObject({ isPrompted: true, exitCode: null, isTimedOut: false });
   });
 
   test("starts the tools as a program for an agent that takes only those", async () => {

@@ -98,6 +98,8 @@ export type EpisodeEvent =
       readonly stderr: string;
       /** The program's own time, without that of the model's calls, which is in their events. */
       readonly durationMs: number;
+      /** True for an agent over ACP: its output is the conversation, and it is ended after it. @default false */
+      readonly isPrompted?: boolean;
     }
   /** The program has received the whole answer of this turn. Only in the journal. */
   | { readonly type: "delivered"; readonly turn: number }

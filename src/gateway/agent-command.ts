@@ -37,6 +37,8 @@ export type AgentRun = {
   readonly problem: { readonly code: string; readonly state: string } | null;
   /** The limit at which the conversation with an ACP agent was ended; `null` for none. */
   readonly limit: StopReason | null;
+  /** True for an ACP agent. */
+  readonly isPrompted: boolean;
 };
 
 /** Time between the request to terminate and the kill, in milliseconds. */
@@ -88,7 +90,16 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
         const [stdout, stderr] = [outputs.stdout.text(), outputs.stderr.text()];
         const hasFailed = exitCode !== 0 && !isTimedOut;
         const problem = hasFailed ? { code: "program-failed", state: exitState(exitCode, stderr) } : null;
-        resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr, problem, limit: null });
+        resolve({
+          exitCode,
+          isTimedOut,
+          reward: rewardIn(stdout),
+          stdout,
+          stderr,
+          problem,
+          limit: null,
+          isPrompted: false,
+        });
       };
       // Processes that the command left running are killed, but may keep its output open for a
       // moment.

@@ -260,9 +260,18 @@ async function playedIn(
     return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
   }
   if (signal.aborted) return session.end("cancelled");
-  const { exitCode, isTimedOut, reward, stdout, stderr, problem, limit } = finished;
+  const { exitCode, isTimedOut, reward, stdout, stderr, problem, limit, isPrompted } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
-  await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
+  await session.add({
+    type: "program",
+    exitCode,
+    isTimedOut,
+    reward,
+    stdout,
+    stderr,
+    durationMs,
+    ...(isPrompted ? { isPrompted } : {}),
+  });
   // The reward of a program that did not get an answer says nothing about the model.
   if (session.fault !== null) return session.end("fault", session.fault);
   const isDone = problem === null && !isTimedOut;

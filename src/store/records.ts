@@ -310,6 +310,7 @@ const otherEvents = {
     stdout: [text, "end of the output"],
     stderr: [text, "end of the output"],
     durationMs,
+    isPrompted: [optional(boolean), "true: an agent over ACP, whose output is the conversation"],
   },
   delivered: { turn: number },
   undelivered: { turns: list(number) },

@@ -235,17 +235,19 @@ function Attempts({ attempts }: { readonly attempts: readonly Plain<Attempt>[] }
 
 /** The end of an outside program's output, its exit code and its reward. */
 function Program({ event }: { readonly event: Extract<ShownEvent, { type: "program" }> }) {
-  const { exitCode, isTimedOut, reward, stdout, stderr, durationMs } = event;
+  const { exitCode, isTimedOut, reward, stdout, stderr, durationMs, isPrompted = false } = event;
+  const killed = isPrompted ? "was ended after the conversation" : "was killed";
   const ended = isTimedOut
     ? "was killed: it ran out of time"
     : exitCode === null
-      ? "was killed"
+      ? killed
       : `ended with code ${exitCode}`;
-  const isBad = isTimedOut || exitCode !== 0;
+  const isBad = isTimedOut || (isPrompted ? exitCode !== null : exitCode !== 0);
+  const printed = reward === null ? "no reward" : `reward ${reward}`;
   return (
     <>
       {stdout.trim() !== "" && (
-        <Entry kind="result" label="stdout">
+        <Entry kind="result" label={isPrompted ? "conversation" : "stdout"}>
           <Text text={stdout.trimEnd()} isCode />
         </Entry>
       )}
@@ -255,7 +257,7 @@ function Program({ event }: { readonly event: Extract<ShownEvent, { type: "progr
         </Entry>
       )}
       <Entry kind={isBad ? "error" : "result"} label="program" aside={aside(durationMs)}>
-        <Text text={`It ${ended}, and printed ${reward === null ? "no reward" : `reward ${reward}`}.`} />
+        <Text text={isPrompted ? `The agent ${ended}.` : `It ${ended}, and printed ${printed}.`} />
       </Entry>
     </>
   );

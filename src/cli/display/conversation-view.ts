@@ -121,22 +121,22 @@ function exchangeLines(
 }
 
 /** The end of an outside program's output, its exit code and its reward. */
-function programLines(
-  { exitCode, isTimedOut, reward, stdout, stderr }: Extract<EpisodeEvent, { readonly type: "program" }>,
-  view: View,
-): string[] {
+function programLines(event: Extract<EpisodeEvent, { readonly type: "program" }>, view: View): string[] {
+  const { exitCode, isTimedOut, reward, stdout, stderr, isPrompted = false } = event;
   const { colours } = view;
+  const killed = isPrompted ? "was ended after the conversation" : "was killed";
   const ended = isTimedOut
     ? "was killed: it ran out of time"
     : exitCode === null
-      ? "was killed"
+      ? killed
       : `ended with code ${exitCode}`;
-  const isBad = isTimedOut || exitCode !== 0;
+  const isBad = isTimedOut || (isPrompted ? exitCode !== null : exitCode !== 0);
   const said = reward === null ? "printed no reward" : `printed reward ${reward}`;
+  const output = isPrompted ? "conversation" : "stdout";
   return [
-    ...(stdout.trim() === "" ? [] : labelled(colours.green("stdout"), endOf(stdout.trimEnd(), view), view)),
+    ...(stdout.trim() === "" ? [] : labelled(colours.green(output), endOf(stdout.trimEnd(), view), view)),
     ...(stderr.trim() === "" ? [] : labelled(colours.yellow("stderr"), endOf(stderr.trimEnd(), view), view)),
-    (isBad ? colours.red : colours.dim)(`the program ${ended}, and ${said}`),
+    (isBad ? colours.red : colours.dim)(isPrompted ? `the agent ${ended}` : `the program ${ended}, and ${said}`),
   ];
 }
 

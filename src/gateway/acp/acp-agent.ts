@@ -109,6 +109,7 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
     stderr: errors.text(),
     problem: problem === null || isTimedOut ? null : { code: problem.code, state: problem.message },
     limit,
+    isPrompted: true,
   };
 }
 
