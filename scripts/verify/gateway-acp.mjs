@@ -2,7 +2,7 @@
 // the user asks twice, with a HOME of its own and an empty working folder. The policy is a script
 // that calls the environment's tool, under whatever name the program gives it, and then answers.
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { freeUsage } from "../../dist/core/index.js";
@@ -16,12 +16,29 @@ export const acpPackages = {
   "@agentclientprotocol/sdk": "2.4.0",
   "@qwen-code/qwen-code": "0.15.10",
   "@google/gemini-cli": "0.61.0",
+  "opencode-ai": "1.18.33",
 };
 
 /** Command lines below the folder of the packages, with the variables that each needs besides those of every program. */
 const programs = {
   qwen: { command: "qwen --acp --auth-type openai", env: { OPENAI_MODEL: "policy" } },
   gemini: { command: "gemini --acp --skip-trust --model policy", env: {} },
+  opencode: {
+    command: "opencode acp",
+    env: { OPENCODE_CONFIG: "opencode.json", OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1" },
+  },
+};
+
+/** opencode names its provider in a file. */
+const opencodeConfig = {
+  model: "gateway/policy",
+  provider: {
+    gateway: {
+      npm: "@ai-sdk/openai-compatible",
+      options: { baseURL: "{env:OPENAI_BASE_URL}", apiKey: "{env:OPENAI_API_KEY}" },
+      models: { policy: { name: "policy", limit: { context: 65_536, output: 4096 } } },
+    },
+  },
 };
 
 const switches = defineEnvironment({
@@ -70,6 +87,7 @@ export async function verifyAcp(folder, work) {
     const cwd = join(work, name, "work");
     const out = join(work, name, "run");
     for (const one of [home, cwd]) mkdirSync(one, { recursive: true });
+    writeFileSync(join(cwd, "opencode.json"), JSON.stringify(opencodeConfig));
     const settings = Object.entries(env).map(([key, value]) => `${key}=${value}`);
     const agentAcp = ["env", `HOME=${home}`, ...settings, join(folder, "node_modules", ".bin", command)].join(" ");
     await rollout({
