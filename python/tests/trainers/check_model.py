@@ -6,7 +6,10 @@ and gguf; takes seconds.
 from __future__ import annotations
 
 import json
+import platform
 import random
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -394,6 +397,29 @@ class Gguf(unittest.TestCase):
             cut.write_bytes(path.read_bytes()[:length])
             with self.assertRaisesRegex(ConfigurationError, "Cannot"):
                 load_weights(GgufModel(cut))
+
+
+HOLES = """
+import sys, torch
+from trainable_agents.torch_server import return_freed_memory
+if sys.argv[1] == "returned":
+    return_freed_memory()
+torch.zeros(2**21)  # The first free of a large block moves the threshold of glibc above its size.
+kept, freed = [], []
+for _ in range(100):
+    freed.append(torch.ones(2**20))
+    kept.append(torch.ones(2**17))
+freed.clear()
+print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmRSS:")))
+"""
+
+
+@unittest.skipUnless(platform.libc_ver()[0] == "glibc", "only glibc keeps freed blocks in a heap that the server can set")
+class Memory(unittest.TestCase):
+    def test_freed_activations_are_returned_to_the_system(self) -> None:
+        sizes = {how: int(subprocess.check_output([sys.executable, "-c", HOLES, how])) for how in ("kept", "returned")}
+        # 100 blocks of 4 MB, each beside one of 0.5 MB that is still in use.
+        self.assertGreater(sizes["kept"] - sizes["returned"], 300)
 
 
 if __name__ == "__main__":
