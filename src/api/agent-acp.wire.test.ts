@@ -103,7 +103,7 @@ const transcriptOf = (episode: Episode): string => programOf(episode)?.stdout ??
 describe("an agent over ACP", { timeout: 120_000 }, () => {
   test("plays a task: utterances are prompts, tools come over MCP, the environment grades", async () => {
     const episode = await play(`"${process.execPath}" "${example}"`, { engine: "expert" });
-    expect([episode.outcome, episode.stopReason, episode.reward]).toEqual(["completed", "session_ended", 1]);
+    expect([episode.outcome, episode.stopReason, episode.reward]).toEqual(["completed", "user_hung_up", 1]);
     expect(episode.trajectory.turns.length).toBeGreaterThan(2);
     expect(transcriptOf(episode)).toMatch(/^user: .*\n(tool: \w+\n)*agent: /);
     expect(programOf(episode)).toMatchObject({ isPrompted: true, exitCode: null, isTimedOut: false });
@@ -179,7 +179,7 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
       grade: ({ state }) => (state.isShut ? 1 : 0),
     });
     const episode = await oddly("shuts", { env, user: "task" });
-    expect([episode.outcome, episode.reward]).toEqual(["completed", 1]);
+    expect([episode.outcome, episode.stopReason, episode.reward]).toEqual(["completed", "tool_ended", 1]);
     expect(transcriptOf(episode)).not.toContain("agent:");
   });
 

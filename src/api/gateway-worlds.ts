@@ -99,8 +99,9 @@ function conversationOf(episode: HostedEpisode): WorldConversation {
   return {
     guidelines: episode.environment.guidelines,
     firstUtterance: episode.firstUtterance,
-    get isDone() {
-      return episode.isDone;
+    get stopReason() {
+      if (!episode.isDone) return null;
+      return episode.hasHungUp ? "user_hung_up" : "tool_ended";
     },
     reply: async (message) => {
       try {

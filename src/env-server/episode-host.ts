@@ -251,6 +251,8 @@ export class HostedEpisode {
   firstUtterance = "";
   /** True once a tool or the user has ended the episode; then only grading is left. */
   isDone = false;
+  /** True once the user has ended the episode by hanging up. */
+  hasHungUp = false;
 
   constructor(environment: Environment, user: UserSimulator | null, parts: EpisodeParts) {
     this.environment = environment;
@@ -274,6 +276,7 @@ export class HostedEpisode {
     const side = this.environment.userSide ?? null;
     for (let line = first; ;) {
       const outcome = await side?.act(line, { signal });
+      this.hasHungUp ||= line.type === "hang-up";
       this.isDone ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
       if (line.type !== "calls" || this.isDone) return line;
       if (outcome === undefined || this.#user?.observe === undefined) {

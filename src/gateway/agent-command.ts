@@ -35,8 +35,8 @@ export type AgentRun = {
    * or if it was too late.
    */
   readonly problem: { readonly code: string; readonly state: string } | null;
-  /** The limit at which the conversation with an ACP agent was ended; `null` for none. */
-  readonly limit: StopReason | null;
+  /** Why the conversation with an ACP agent ended; `null` for other programs, and after a problem. */
+  readonly stopReason: StopReason | null;
   /** True for an ACP agent. */
   readonly isPrompted: boolean;
 };
@@ -97,7 +97,7 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
           stdout,
           stderr,
           problem,
-          limit: null,
+          stopReason: null,
           isPrompted: false,
         });
       };

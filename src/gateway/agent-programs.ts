@@ -17,6 +17,7 @@ import {
   type EpisodeEvent,
   faultAt,
   messageOf,
+  outcomeOf,
   type SamplingParams,
   type Task,
 } from "../core/index.ts";
@@ -260,7 +261,7 @@ async function playedIn(
     return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
   }
   if (signal.aborted) return session.end("cancelled");
-  const { exitCode, isTimedOut, reward, stdout, stderr, problem, limit, isPrompted } = finished;
+  const { exitCode, isTimedOut, reward, stdout, stderr, problem, stopReason, isPrompted } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
   await session.add({
     type: "program",
@@ -275,13 +276,14 @@ async function playedIn(
   // The reward of a program that did not get an answer says nothing about the model.
   if (session.fault !== null) return session.end("fault", session.fault);
   const isDone = problem === null && !isTimedOut;
+  const outcome = stopReason === null ? "completed" : outcomeOf(stopReason);
   if (isDone && worlds.grades(session, reward)) {
     try {
-      await session.grade(await worlds.grade(session, limit === null ? "completed" : "truncated"));
+      await session.grade(await worlds.grade(session, outcome === "truncated" ? outcome : "completed"));
     } catch (error) {
       return session.end("fault", attribute(error, "grader").failure);
     }
-    return session.end(session.limit ?? limit ?? "session_ended");
+    return session.end(session.limit ?? stopReason ?? "session_ended");
   }
   if (isDone && reward !== null) {
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });

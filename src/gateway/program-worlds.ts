@@ -26,7 +26,7 @@ export class ProgramWorlds {
       const { id } = session.settings;
       const answer = await worlds.handle(id, request);
       const end = this.#ends.get(id);
-      if (end !== undefined && worlds.conversation?.(id).isDone === true) end();
+      if (end !== undefined && (worlds.conversation?.(id).stopReason ?? null) !== null) end();
       if (answer !== null) return answer;
     }
     throw new GatewayError(

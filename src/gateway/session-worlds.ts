@@ -19,8 +19,8 @@ export interface WorldConversation {
   readonly guidelines: string;
   /** The user's first line. */
   readonly firstUtterance: string;
-  /** True once a tool or the user has ended the episode. */
-  readonly isDone: boolean;
+  /** "tool_ended" or "user_hung_up" once the episode has ended; `null` before. */
+  readonly stopReason: StopReason | null;
   /**
    * Passes a message of the agent to the user. Resolves with the user's reply, which may end the
    * episode. Rejects if the user or the environment fails.

@@ -83,13 +83,13 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
   signal.addEventListener("abort", cancel, { once: true });
   if (signal.aborted) cancel();
   let problem: AgentProblem | null = null;
-  let limit: StopReason | null = null;
+  let stopReason: StopReason | null = null;
   try {
     const stream = acp.ndJsonStream(Writable.toWeb(child.stdin!), readable(child.stdout!), { maxMessageBytes });
     const app = client(acp, { transcript, permissions: options.permissions, fail });
     const held = app.connectWith(stream, (agent) => converse(agent, acp, { options, transcript, failed }));
     held.catch(() => undefined);
-    limit = await Promise.race([failed, held]);
+    stopReason = await Promise.race([failed, held]);
   } catch (error) {
     if (error instanceof AttributedError || error === startError) throw error;
     problem = error instanceof AgentProblem ? error : await closedProblem(failed, error);
@@ -108,7 +108,7 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
     stdout: transcript.text(),
     stderr: errors.text(),
     problem: problem === null || isTimedOut ? null : { code: problem.code, state: problem.message },
-    limit,
+    stopReason,
     isPrompted: true,
   };
 }
@@ -144,7 +144,7 @@ function client(
     });
 }
 
-/** Holds the conversation. Resolves with the limit that ended it; `null` for its own end. */
+/** Holds the conversation. Resolves with the reason of its end: the user, a tool or a limit. */
 async function converse(
   agent: AcpAgent,
   acp: AcpLibrary,
@@ -153,7 +153,7 @@ async function converse(
     readonly transcript: Transcript;
     readonly failed: Promise<never>;
   },
-): Promise<StopReason | null> {
+): Promise<StopReason> {
   const { options, transcript, failed } = given;
   const { cwd, toolsUrl, maxPrompts, version } = options;
   /** Sends a request. What the agent did wrong has to be told from failures of user and environment. */
@@ -194,7 +194,7 @@ async function converse(
   transcript.sessionId = sessionId;
   const { guidelines, firstUtterance } = conversation;
   let prompt: readonly string[] = guidelines === "" ? [firstUtterance] : [guidelines, firstUtterance];
-  for (let count = 1; !conversation.isDone; count++) {
+  for (let count = 1; conversation.stopReason === null; count++) {
     transcript.begin(prompt.at(-1) ?? "");
     const turn = ask(
       "session/prompt",
@@ -208,10 +208,10 @@ async function converse(
       // The agent speaks to an empty room from here on.
       await agent.notify("session/cancel", { sessionId });
       await Promise.race([turn.catch(() => null), rest(graceMs, null, { ref: false })]);
-      return null;
+      break;
     }
-    const limit = options.limit();
-    if (limit !== null || conversation.isDone) return limit;
+    const limit = conversation.stopReason ?? options.limit();
+    if (limit !== null) return limit;
     if (stopped.stopReason === "refusal") throw new AgentProblem("agent-refused", "it refused to answer the user");
     if (stopped.stopReason === "cancelled") {
       throw new AgentProblem("program-failed", "it reported a turn as cancelled that was not cancelled");
@@ -219,10 +219,10 @@ async function converse(
     // Handlers of notifications run in order, but may begin after the response has arrived.
     await rest(0);
     const reply = await conversation.reply(transcript.end());
-    if (count >= maxPrompts && !conversation.isDone) return "max_turns";
+    if (count >= maxPrompts && conversation.stopReason === null) return "max_turns";
     prompt = [reply];
   }
-  return null;
+  return conversation.stopReason ?? "tool_ended";
 }
 
 /** The problem of an agent whose connection has closed: its exit says more than the broken connection. */
