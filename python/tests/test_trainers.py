@@ -4,6 +4,7 @@ accelerator stack, classes and checks taken from its source."""
 from __future__ import annotations
 
 import ast
+import base64
 import importlib.util
 import json
 import sys
@@ -110,6 +111,23 @@ class SamplingMask(unittest.TestCase):
                     alone = [[token] for token, sampled in zip(sample["tokens"][start:], sample["sampled_mask"][start:]) if not sampled]
                     self.assertEqual(others, alone)
         self.assertIsNone(sampling_mask({"metadata": {}}, path("slime", "jsonl")))
+
+    def test_are_in_a_row_that_came_over_http(self) -> None:
+        for format in ("slime", "verl"):
+            for row in rows(format):
+                facts = row.get("metadata") or row["extra_fields"]
+                place = facts["sampling_mask"]
+                data = (Path(path(format, "jsonl")).parent / place["file"]).read_bytes()[place["offset"] :]
+                size = 4 * (place["tokens"] + place["ids"])
+                sent = {"tokens": place["tokens"], "ids": place["ids"], "base64": base64.b64encode(data[:size]).decode()}
+                name = "metadata" if "metadata" in row else "extra_fields"
+                other = {**row, name: {**facts, "sampling_mask": sent}}
+                for found, wanted in zip(sampling_mask(other), sampling_mask(row, path(format, "jsonl")), strict=True):
+                    numpy.testing.assert_array_equal(found, wanted)
+                with self.assertRaisesRegex(ValueError, "Cannot read the bytes of a row"):
+                    sampling_mask({**row, name: {**facts, "sampling_mask": {**sent, "ids": place["ids"] + 1}}})
+                with self.assertRaisesRegex(ValueError, "pass the path of the file"):
+                    sampling_mask(row)
 
     def test_refuses_a_file_of_other_rows(self) -> None:
         row = rows("slime")[1]

@@ -5,6 +5,7 @@ Every function imports its trainer only when it is called. Rows are what `read_r
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -65,29 +66,45 @@ def tinker_datum(row: Row) -> Any:
     return Datum(model_input=ModelInput.from_ints(list(row["model_input"])), loss_fn_inputs=inputs)
 
 
-def routed_experts(row: Row, path: str | Path) -> Any:
+def routed_experts(row: Row, path: str | Path | None = None) -> Any:
     """The experts of all tokens of a row except the last, as an int32 array of (tokens - 1, layers, experts of a token):
-    slime's `rollout_routed_experts` and verl's `AgentLoopOutput.routed_experts`. `path`: the file that contains the row. None
-    if the run recorded no experts."""
+    slime's `rollout_routed_experts` and verl's `AgentLoopOutput.routed_experts`. `path`: the file that contains the row; a row
+    that came over HTTP needs none. None if the run recorded no experts."""
     import numpy
 
     place = (row.get("metadata") or row.get("extra_fields") or {}).get("routed_experts")
     if place is None:
         return None
     shape = tuple(place["shape"])
-    file = Path(path).parent / place["file"]
     count = int(numpy.prod(shape))
-    found = numpy.fromfile(file, dtype=place["dtype"], count=count, offset=place["offset"])
+    found, source = _numbers(place, path, numpy.dtype(place["dtype"]).newbyteorder("<"), count)
     if found.size != count:
-        raise ValueError(f"Cannot read the routed experts of a row: {file} has {found.size} of {count} numbers at {place['offset']}.")
+        raise ValueError(f"Cannot read the routed experts of a row: {source} has {found.size} of {count} numbers.")
     return found.reshape(shape).astype(numpy.int32)
 
 
-def sampling_mask(row: Row, path: str | Path) -> tuple[Any, Any] | None:
+def _numbers(place: dict[str, Any], path: str | Path | None, dtype: Any, count: int) -> tuple[Any, str]:
+    """At most `count` numbers of a row, from the row itself or from the file that it names, and their source in words."""
+    import numpy
+
+    if "base64" in place:
+        data = base64.b64decode(place["base64"], validate=True)
+        if len(data) != count * numpy.dtype(dtype).itemsize:
+            raise ValueError(f"Cannot read the bytes of a row: it has {len(data)}, for {count} numbers.")
+        return numpy.frombuffer(data, dtype=dtype), "the row"
+    if path is None:
+        raise ValueError("Cannot read the bytes of a row: they are in a file; pass the path of the file that contains the row.")
+    file = Path(path).parent / place["file"]
+    found = numpy.fromfile(file, dtype=dtype, count=count, offset=place["offset"])
+    return found, f"{file} at {place['offset']}"
+
+
+def sampling_mask(row: Row, path: str | Path | None = None) -> tuple[Any, Any] | None:
     """The ids from which each token of a slime or verl row's response was sampled, as int64 offsets (response tokens + 1) and int32
     ids: those of token `t` are `ids[offsets[t] : offsets[t + 1]]`, the form of slime's `RolloutSamplingMask`. A token that was not
-    sampled has only itself. `path`: the file that contains the row. None if the run recorded no kept ids; the row's
-    `truncated` then says which distribution its logprobs are of. Raises `ValueError` if the file does not fit the row."""
+    sampled has only itself. `path`: the file that contains the row; a row that came over HTTP needs none. None if the run
+    recorded no kept ids; the row's `truncated` then says which distribution its logprobs are of. Raises `ValueError` if the
+    bytes do not fit the row."""
     import numpy
 
     facts = row.get("metadata") or row.get("extra_fields") or {}
@@ -96,13 +113,13 @@ def sampling_mask(row: Row, path: str | Path) -> tuple[Any, Any] | None:
         return None
     tokens = row["tokens"] if "tokens" in row else [*row["prompt_ids"], *row["response_ids"]]
     start = len(tokens) - (row["response_length"] if "response_length" in row else len(row["response_ids"]))
-    file, count = Path(path).parent / place["file"], place["tokens"] + place["ids"]
-    found = numpy.fromfile(file, dtype="<u4", count=count, offset=place["offset"])
+    count = place["tokens"] + place["ids"]
+    found, source = _numbers(place, path, "<u4", count)
     sampled = [at for turn in facts["turn_digests"] for at in range(turn["start"], turn["end"])]
     if found.size != count or len(sampled) != place["tokens"]:
         raise ValueError(
-            f"Cannot read the kept ids of a row: {file} has {found.size} of {count} numbers at {place['offset']}, for "
-            f"{place['tokens']} of {len(sampled)} sampled tokens; pass the file that was exported with the row."
+            f"Cannot read the kept ids of a row: {source} has {found.size} of {count} numbers, for {place['tokens']} of "
+            f"{len(sampled)} sampled tokens; pass the file that was exported with the row."
         )
     lists, at = {}, 0
     for position in sampled:
@@ -110,8 +127,8 @@ def sampling_mask(row: Row, path: str | Path) -> tuple[Any, Any] | None:
         lists[position], at = found[at + 1 : at + 1 + size], at + 1 + size
         if at > count or tokens[position] not in lists[position]:
             raise ValueError(
-                f"Cannot read the kept ids of a row: those of token {position} in {file} do not contain it; pass the file that was "
-                "exported with the row."
+                f"Cannot read the kept ids of a row: those of token {position} in {source} do not contain it; pass the file that "
+                "was exported with the row."
             )
     rows = [lists.get(position, numpy.asarray(tokens[position : position + 1])) for position in range(start, len(tokens))]
     offsets = numpy.cumsum([0, *(len(one) for one in rows)], dtype=numpy.int64)

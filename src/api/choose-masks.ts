@@ -19,7 +19,7 @@ export function masksSink(
   if (name === null) throw noMasks("an agent behind an API reports none; remove --sampling-mask");
   if (file !== null) return file;
   throw noMasks(
-    "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them; remove --sampling-mask",
+    "they are bytes in the folder of a `rollout`, or of a `serve` without other processes, and other commands have no place for them; remove --sampling-mask",
   );
 }
 

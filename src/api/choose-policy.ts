@@ -313,7 +313,7 @@ export function expertsSink(
   }
   if (file === null) {
     return refuse(
-      "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them",
+      "they are bytes in the folder of a `rollout`, or of a `serve` without other processes, and other commands have no place for them",
     );
   }
   const [layers, topk] = routedExperts.split("x").map(Number);

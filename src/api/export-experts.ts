@@ -141,7 +141,8 @@ export class RowBytesWriter {
   }
 }
 
-function widened(bytes: Uint8Array, from: number, to: number): Uint8Array {
+/** Bytes of numbers of `from` bytes each as numbers of `to` bytes, 1 or 2. */
+export function widened(bytes: Uint8Array, from: number, to: number): Uint8Array {
   if (from === to) return bytes;
   const wide = new Uint8Array(bytes.length * 2);
   for (let place = 0; place < bytes.length; place++) wide[place * 2] = bytes[place]!;

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createFunctionSampler, createSglangFront, createVllmFront } from "../testing/index.ts";
 import { exportRun } from "./export-run.ts";
 import { rollout } from "./rollout.ts";
+import { serve } from "./serve.ts";
 
 const folders: string[] = [];
 afterEach(async () => {
@@ -55,6 +56,16 @@ type Row = {
   readonly response_mask?: readonly number[];
   readonly metadata?: Facts;
   readonly extra_fields?: Facts;
+};
+
+type InlineFacts = {
+  readonly sampling_mask: {
+    readonly base64: string;
+    readonly tokens: number;
+    readonly ids: number;
+    readonly file: string;
+  };
+  readonly routed_experts?: { readonly base64: string; readonly dtype: string; readonly shape: readonly number[] };
 };
 
 const factsOf = (row: Row): Facts => (row.metadata ?? row.extra_fields)!;
@@ -110,6 +121,53 @@ describe("kept ids, from a server to the rows of trainers", () => {
     const onNotice = (message: string): void => void notices.push(message);
     await exportRun({ runs: join(cwd, folder), format: "tinker", output: join(cwd, "t.jsonl"), cwd, onNotice });
     expect(notices).toHaveLength(1);
+    await close();
+  });
+
+  test.each([
+    ["sglang", "slime"],
+    ["vllm", "verl"],
+  ] as const)("%s, %s: rows of a service have the bytes themselves, after a restart too", async (server, format) => {
+    const { options, close } = await served(server);
+    const { tasks: _, groupSize: __, ...given } = options;
+    const experts = server === "vllm" ? { routedExperts: "3x2" } : {};
+    const settings = { ...given, ...experts, samplingMask: true, out: "service", listen: "127.0.0.1:0" } as const;
+    const ask = async <T>(url: string, body?: object): Promise<T> => {
+      const headers = { "content-type": "application/json" };
+      const answer = await fetch(
+        url,
+        body === undefined ? {} : { method: "POST", headers, body: JSON.stringify(body) },
+      );
+      return (await answer.json()) as T;
+    };
+    const first = await serve(settings);
+    const body = { task_index: 0, group_size: 2, wait_seconds: 60 };
+    const { id } = await ask<{ readonly id: string }>(`${first.url}/v1/groups`, body);
+    type SentRow = Omit<Row, "metadata" | "extra_fields"> & Partial<Record<"metadata" | "extra_fields", InlineFacts>>;
+    type Rows = { readonly samples: readonly SentRow[] };
+    const rowsOf = async (url: string) => (await ask<Rows>(`${url}/v1/groups/${id}/samples?format=${format}`)).samples;
+    const rows = await rowsOf(first.url);
+    expect(rows).toHaveLength(2);
+    for (const row of rows) {
+      const tokens = row.tokens ?? [...row.prompt_ids!, ...row.response_ids!];
+      const mask = row.loss_mask ?? row.response_mask!;
+      const { sampling_mask: place, routed_experts: chosen } = (row.metadata ?? row.extra_fields)!;
+      const start = tokens.length - mask.length;
+      const sampled = [...mask.keys()].filter((at) => mask[at] === 1).map((at) => start + at);
+      const bytes = Buffer.from(place.base64, "base64");
+      expect(listsAt(bytes, { ...place, offset: 0 })).toEqual(sampled.map((at) => keptAt(tokens, at)));
+      if (server === "sglang") expect(chosen).toBeUndefined();
+      else {
+        expect(chosen).toMatchObject({ dtype: "uint8", shape: [tokens.length - 1, 3, 2] });
+        const all = tokens.slice(0, -1).flatMap((_, at) => chosenAt(tokens, at).flat());
+        expect([...Buffer.from(chosen!.base64, "base64")]).toEqual(all);
+      }
+    }
+    await first.close();
+    const second = await serve(settings);
+    expect(await rowsOf(second.url)).toEqual(rows);
+    await second.close();
+    await expect(serve({ ...settings, out: "shared", processes: 2 })).rejects.toThrow("without other processes");
     await close();
   });
 

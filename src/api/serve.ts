@@ -16,6 +16,7 @@ import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { masksSink } from "./choose-masks.ts";
+import type { InlineBytes } from "./inline-bytes.ts";
 import { expertsSink } from "./choose-policy.ts";
 import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -200,10 +201,13 @@ async function openService(
       "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
     );
   }
-  // Checked now, because otherwise all episodes of the first request would fail.
-  expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
-  masksSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
   const sharing = chooseSharing(settings, context, Infinity);
+  // Checked now, because otherwise all episodes of the first request would fail. Other processes
+  // keep bytes of turns in folders of their own.
+  const policy = { name: settings.engine ?? "sglang", settings, preset: prepared.preset } as const;
+  const anyFile = sharing === null ? { write: async () => 0 } : null;
+  expertsSink(policy, anyFile);
+  masksSink(policy, anyFile);
   const onNotice = (message: string): void => options.onNotice(redact(message));
   const patience = { waitMs: Infinity, waitsForAll: true };
   const hasShards = sharing !== null;
@@ -221,6 +225,13 @@ async function openService(
     : null;
   const run = await openRun({ place: folder, resume, settings, prepared, hasShards, patience, onNotice });
   const { store, earlier } = run;
+  const { createRoutedExpertsFile, createSamplingMasksFile } = await import("../store/index.ts");
+  const expertsFile = settings.routedExperts === null ? null : createRoutedExpertsFile(folder, store.disk);
+  const masksFile = settings.samplingMask ? createSamplingMasksFile(folder, store.disk) : null;
+  for (const file of [expertsFile, masksFile]) opened.add(async () => file?.close());
+  const keepsBytes = expertsFile !== null || masksFile !== null;
+  const inline = keepsBytes ? (await import("./inline-bytes.ts")).openInlineBytes(folder) : null;
+  opened.add(() => inline?.close());
   // Engines are contacted when the first request names them.
   await run.begin({ address: "as requests name it", weightVersion: null });
   // The status is never "done": a service can always be resumed.
@@ -242,6 +253,8 @@ async function openService(
       ...(url === null ? {} : { url }),
       onNotice,
       onCircuit: (change) => metrics.circuit(change),
+      expertsFile,
+      masksFile,
       wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: milliseconds(settings.turnTimeout) }),
     }),
   );
@@ -324,7 +337,7 @@ async function openService(
       requests: log,
       gate,
       writeSamples: settings.writeSamples || existsSync(join(folder, runFiles.samples)),
-      formats: formatsOf(prepared),
+      formats: formatsOf(prepared, inline),
       seed: settings.seed,
       metrics: {
         contentType: metrics.contentType,
@@ -353,7 +366,11 @@ async function openService(
   };
 }
 
-function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {
+function formatsOf(
+  { model, environment }: PreparedRollout,
+  inline: InlineBytes | null,
+): ReadonlyMap<string, RowFormat> {
+  const bytes = inline === null ? {} : { expertsOf: inline.expertsOf, samplingMaskOf: inline.samplingMaskOf };
   const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
   const toolsOf: ExportContext["toolsOf"] = ({ episode }) =>
     toolsOfSession(episode) ??
@@ -368,6 +385,7 @@ function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string,
         return exportGroup(group, format, {
           decode,
           toolsOf,
+          ...bytes,
           templateKwargsOf: () => kwargs,
           where: () => true,
           turnRewards,

@@ -32,15 +32,21 @@ export type ExportContext = {
   readonly teacherOf?: (sample: Sample, origin: ExportOrigin) => TeacherScores | null;
 };
 
+/** Place of the bytes of a row: in a file next to the rows, or in the row itself. */
+type BytesPlace =
+  | {
+      /** Name of the file. */
+      readonly file: string;
+      /** Offset of the first byte. */
+      readonly offset: number;
+    }
+  | { readonly base64: string };
+
 /**
- * Place of the experts of a row's tokens: an array of this shape, C order, with one row for each
- * token but the last.
+ * Place of the experts of a row's tokens: an array of this shape, C order, little-endian, with one
+ * row for each token but the last.
  */
-export type RoutedExpertsPlace = {
-  /** Name of the file next to the rows. */
-  readonly file: string;
-  /** Offset of the first byte. */
-  readonly offset: number;
+export type RoutedExpertsPlace = BytesPlace & {
   readonly dtype: "uint8" | "uint16";
   /** Number of tokens minus one, layers, experts per token. */
   readonly shape: readonly [number, number, number];
@@ -50,11 +56,7 @@ export type RoutedExpertsPlace = {
  * Place of the kept ids of a row's sampled tokens: for each, their number and then the ids, as
  * little-endian uint32.
  */
-export type SamplingMaskPlace = {
-  /** Name of the file next to the rows. */
-  readonly file: string;
-  /** Offset of the first byte. */
-  readonly offset: number;
+export type SamplingMaskPlace = BytesPlace & {
   /** Number of sampled tokens. */
   readonly tokens: number;
   /** Number of kept ids of all of them together. */
