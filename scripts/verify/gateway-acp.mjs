@@ -1,6 +1,6 @@
 // Coding agents over ACP against a simulated user: each plays a task of a small environment in which
 // the user asks twice, with a HOME of its own and an empty working folder. The policy is a script
-// that calls the environment's tool, under whatever name the program gives it, and then answers.
+// that calls the environment's tool, under the name that the program gives it, and then answers.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -91,8 +91,17 @@ export async function verifyAcp(folder, work) {
     const settings = Object.entries(env).map(([key, value]) => `${key}=${value}`);
     const agentAcp = ["env", `HOME=${home}`, ...settings, join(folder, "node_modules", ".bin", command)].join(" ");
     await rollout({
-      ...{ env: switches, user, engine: policy(), model: "readable", maxContextTokens: 65_536 },
-      ...{ agentAcp, agentTimeout: 120, groupSize: 1, tasks: "0", cwd, out, env: switches },
+      env: switches,
+      user,
+      engine: policy(),
+      model: "readable",
+      maxContextTokens: 65_536,
+      agentAcp,
+      agentTimeout: 120,
+      groupSize: 1,
+      tasks: "0",
+      cwd,
+      out,
     });
     for await (const episode of openRunFolder(out).episodes()) {
       const { outcome, reward, failure, trajectory, events } = episode;
