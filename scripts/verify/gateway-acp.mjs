@@ -51,7 +51,7 @@ const switches = defineEnvironment({
       parameters: { type: "object", properties: { number: { type: "integer" } }, required: ["number"] },
       run: ({ number }, state) => {
         state.flipped.push(number);
-        return `Switch ${number} is on.`;
+        return `Switch ${String(number)} is on.`;
       },
     },
   },

@@ -129,7 +129,7 @@ describe("kept ids, from a server to the rows of trainers", () => {
     ["vllm", "verl"],
   ] as const)("%s, %s: rows of a service have the bytes themselves, after a restart too", async (server, format) => {
     const { options, close } = await served(server);
-    const { tasks: _, groupSize: __, ...given } = options;
+    const { tasks, groupSize, ...given } = options;
     const experts = server === "vllm" ? { routedExperts: "3x2" } : {};
     const settings = { ...given, ...experts, samplingMask: true, out: "service", listen: "127.0.0.1:0" } as const;
     const ask = async <T>(url: string, body?: object): Promise<T> => {
@@ -141,7 +141,7 @@ describe("kept ids, from a server to the rows of trainers", () => {
       return (await answer.json()) as T;
     };
     const first = await serve(settings);
-    const body = { task_index: 0, group_size: 2, wait_seconds: 60 };
+    const body = { task_index: Number(tasks[0]), group_size: groupSize, wait_seconds: 60 };
     const { id } = await ask<{ readonly id: string }>(`${first.url}/v1/groups`, body);
     type SentRow = Omit<Row, "metadata" | "extra_fields"> & Partial<Record<"metadata" | "extra_fields", InlineFacts>>;
     type Rows = { readonly samples: readonly SentRow[] };

@@ -251,16 +251,17 @@ const mostKinds = 10_000;
 
 /** The messages in the agent's output; other lines, such as its logs, are left out. */
 function readable(output: Readable): ReadableStream<Uint8Array> {
-  let rest = Buffer.alloc(0);
+  let unread = Buffer.alloc(0);
   const lines = new TransformStream<Uint8Array, Uint8Array>({
     transform(bytes, controller) {
-      rest = Buffer.concat([rest, bytes]);
-      const end = rest.lastIndexOf(10) + 1;
-      for (const line of rest.subarray(0, end).toString("utf8").split("\n")) {
+      unread = Buffer.concat([unread, bytes]);
+      const end = unread.lastIndexOf(10) + 1;
+      for (const line of unread.subarray(0, end).toString("utf8").split("\n")) {
         if (isMessage(line)) controller.enqueue(Buffer.from(`${line}\n`));
       }
-      rest = rest.subarray(end);
-      if (rest.length > maxMessageBytes) controller.error(new Error(`a line is longer than ${maxMessageBytes} bytes`));
+      unread = unread.subarray(end);
+      if (unread.length > maxMessageBytes)
+        controller.error(new Error(`a line is longer than ${maxMessageBytes} bytes`));
     },
   });
   return (Readable.toWeb(output) as ReadableStream<Uint8Array>).pipeThrough(lines);
