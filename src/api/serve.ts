@@ -204,10 +204,10 @@ async function openService(
   const sharing = chooseSharing(settings, context, Infinity);
   // Checked now, because otherwise all episodes of the first request would fail. Other processes
   // keep bytes of turns in folders of their own.
-  const policy = { name: settings.engine ?? "sglang", settings, preset: prepared.preset } as const;
+  const checked = { name: settings.engine ?? "sglang", settings, preset: prepared.preset } as const;
   const anyFile = sharing === null ? { write: async () => 0 } : null;
-  expertsSink(policy, anyFile);
-  masksSink(policy, anyFile);
+  expertsSink(checked, anyFile);
+  masksSink(checked, anyFile);
   const onNotice = (message: string): void => options.onNotice(redact(message));
   const patience = { waitMs: Infinity, waitsForAll: true };
   const hasShards = sharing !== null;

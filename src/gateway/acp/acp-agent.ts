@@ -251,17 +251,19 @@ const mostKinds = 10_000;
 
 /** The messages in the agent's output; other lines, such as its logs, are left out. */
 function readable(output: Readable): ReadableStream<Uint8Array> {
-  let unread = Buffer.alloc(0);
+  let unread: Buffer[] = [];
+  let size = 0;
   const lines = new TransformStream<Uint8Array, Uint8Array>({
     transform(bytes, controller) {
-      unread = Buffer.concat([unread, bytes]);
-      const end = unread.lastIndexOf(10) + 1;
-      for (const line of unread.subarray(0, end).toString("utf8").split("\n")) {
-        if (isMessage(line)) controller.enqueue(Buffer.from(`${line}\n`));
+      const end = bytes.lastIndexOf(10) + 1;
+      if (end > 0) {
+        const whole = Buffer.concat([...unread, bytes.subarray(0, end)]).toString("utf8");
+        for (const line of whole.split("\n")) if (isMessage(line)) controller.enqueue(Buffer.from(`${line}\n`));
+        [unread, size] = [[], 0];
       }
-      unread = unread.subarray(end);
-      if (unread.length > maxMessageBytes)
-        controller.error(new Error(`a line is longer than ${maxMessageBytes} bytes`));
+      unread.push(Buffer.from(bytes.subarray(end)));
+      size += bytes.length - end;
+      if (size > maxMessageBytes) controller.error(new Error(`a line is longer than ${maxMessageBytes} bytes`));
     },
   });
   return (Readable.toWeb(output) as ReadableStream<Uint8Array>).pipeThrough(lines);
