@@ -43,6 +43,7 @@ const app = agent({ name: "odd" })
     if (what === "hangs") { spawn("sleep", ["60"]); await new Promise(() => undefined); }
     if (what === "floods") for (;;) await say("x".repeat(1e5));
     if (what === "others") await client.notify(methods.client.session.update, { sessionId: "other", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hidden" } } });
+    if (what === "rambles") for (;;) await new Promise((resolve) => process.stdout.write("x".repeat(1e6), resolve));
     if (what === "refuses") return { stopReason: "refusal" };
     if (what === "fails") throw new Error("no model");
     if (what === "asks") {
@@ -133,6 +134,7 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
     ["fails", "program-failed", /answered session\/prompt with an error: .*no model/],
     ["no-session", "program-failed", /answered session\/new with an error: .*sign in first/],
     ["version", "program-failed", /speaks version 9 of the protocol/],
+    ["rambles", "program-failed", /broke the connection: a line is longer than 16777216 bytes/],
     ["floods", "program-failed", /message is longer than 1000000 characters/],
     ["asks execute", "permission-refused", /"rm -rf \/", of kind "execute"; allow the kind with --agent-permissions/],
   ])("%s: a failure of the agent", async (what, code, message) => {
