@@ -12,8 +12,8 @@ export type TaskOptions = TaskFileOptions & {
 };
 
 /**
- * The tasks of a file: JSON lines, CSV (`.csv`), or a module with a function that gives pages of
- * them (`.js`, `.mjs`, `.ts` and the like). Rejects with a `ConfigurationError` for a file that
+ * The tasks of a file: JSON lines, CSV (`.csv`), Parquet (`.parquet`), or a module with a function
+ * that gives pages of them (`.js`, `.mjs`, `.ts` and the like). Rejects with a `ConfigurationError` for a file that
  * cannot be read, and for one without tasks.
  */
 export async function openTasks(path: string, options: TaskOptions): Promise<TaskTable> {

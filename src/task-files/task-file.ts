@@ -10,7 +10,7 @@ import { Buffer } from "node:buffer";
 import { type BigIntStats, closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { readdir, realpath, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createHash } from "node:crypto";
-import { extname, join, resolve } from "node:path";
+import { dirname, extname, join, resolve } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { systemCode } from "../lib/system-error.ts";
 import { userCache } from "../system/cache-folder.ts";
@@ -48,44 +48,53 @@ const leastCached = 2 ** 20;
 /** Indexes in the cache; those that were not used for the longest time are removed. */
 const mostCached = 50;
 
-/** The file as messages name it, the file that holds its rows, and the state that they belong to. */
 type Source = {
+  /** The file as the user names it, and the flag that names it, for messages. */
   readonly path: string;
   readonly flag: string;
   readonly file: string;
-  readonly kind: TextKind;
   readonly state: FileState;
+  /** The file that holds its rows: the file itself, except for Parquet. */
+  readonly rows: string;
+  readonly kind: TextKind;
+  /** What a row begins on, for messages: Parquet has no lines. */
+  readonly unit: "line" | "row";
 };
 
 /**
- * The tasks of a file of JSON lines, or of CSV if its name ends in ".csv". Rejects with a
- * `ConfigurationError` that names the line.
+ * The tasks of a file of JSON lines, of CSV if its name ends in ".csv", or of Parquet if it ends in
+ * ".parquet". Rejects with a `ConfigurationError` that names the line.
  */
 export async function openTaskFile(path: string, options: TaskFileOptions): Promise<TaskTable> {
   const { cwd, reader, flag, cache = userCache("task-index") } = options;
   const file = resolve(cwd, path);
   try {
     await requireRegular(file);
-    const kind = extname(file).toLowerCase() === ".csv" ? "csv" : "jsonl";
-    const source: Source = { path, flag, file, kind, state: stateOf(statSync(file, { bigint: true })) };
-    const owner: IndexOwner = { reader: reader.name, file: await realpath(file), state: source.state };
+    const extension = extname(file).toLowerCase();
+    const isParquet = extension === ".parquet";
+    const state = stateOf(statSync(file, { bigint: true }));
+    const owner: IndexOwner = { reader: reader.name, file: await realpath(file), state };
     const name = createHash("sha256").update(`${reader.name}\n${owner.file}`).digest("hex").slice(0, 32);
-    const place = source.state.size < leastCached ? null : join(cache, `${name}.tasks`);
+    const place = isParquet || state.size >= leastCached ? join(cache, `${name}.tasks`) : null;
+    const rows = isParquet ? join(cache, `${name}.jsonl`) : file;
+    const kind = extension === ".csv" ? "csv" : "jsonl";
+    const source: Source = { path, flag, file, state, rows, kind, unit: isParquet ? "row" : "line" };
     const cached = place === null ? null : await cachedIndex(place, owner);
-    if (cached !== null) return tableOf(cached, source);
+    if (cached !== null && (!isParquet || (await isUsed(rows)))) return tableOf(cached, source);
+    if (isParquet) await convertParquet(source);
     const index = await makeIndex(source, reader);
     if (place !== null) await keepIndex(place, writeIndex(index, owner));
     return tableOf(index, source);
   } catch (error) {
-    throw readable(error, { path, flag });
+    throw readable(error, { path, flag, unit: /\.parquet$/i.test(path) ? "row" : "line" });
   }
 }
 
-function readable(error: unknown, { path, flag }: Pick<Source, "path" | "flag">): unknown {
+function readable(error: unknown, { path, flag, unit }: Pick<Source, "path" | "flag" | "unit">): unknown {
   const refused = (place: string, problem: string): ConfigurationError =>
     new ConfigurationError(`Cannot read ${place}: ${problem}; correct ${flag}.`, { cause: error });
   if (error instanceof BadRowError) {
-    return refused(error.line === null ? `"${path}"` : placeOf(path, error.line), error.message);
+    return refused(error.line === null ? `"${path}"` : placeOf({ path, unit }, error.line), error.message);
   }
   const code = error instanceof ConfigurationError ? null : systemCode(error);
   if (code === null) return error;
@@ -93,7 +102,7 @@ function readable(error: unknown, { path, flag }: Pick<Source, "path" | "flag">)
   return refused(`"${path}"`, states[code] ?? code);
 }
 
-const placeOf = (path: string, line: number): string => `line ${line} of "${path}"`;
+const placeOf = ({ path, unit }: Pick<Source, "path" | "unit">, line: number): string => `${unit} ${line} of "${path}"`;
 
 function stateOf({ size, mtimeNs, ctimeNs, dev, ino }: BigIntStats): FileState {
   return { size: Number(size), modified: String(mtimeNs), changed: String(ctimeNs), inode: `${dev}:${ino}` };
@@ -101,11 +110,43 @@ function stateOf({ size, mtimeNs, ctimeNs, dev, ino }: BigIntStats): FileState {
 
 const isSame = (one: FileState, other: FileState): boolean => JSON.stringify(one) === JSON.stringify(other);
 
+/** True if the file exists, which then counts as used now. */
+async function isUsed(file: string): Promise<boolean> {
+  const now = new Date();
+  return utimes(file, now, now).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Writes the rows of Parquet as JSON lines to the cache. */
+async function convertParquet({ path, file, rows }: Source): Promise<void> {
+  const draft = `${rows}.${process.pid}-${drafts++}`;
+  try {
+    await makeFolder(dirname(rows), 0o700);
+    await writeFile(draft, "", { mode: 0o600 });
+  } catch (error) {
+    throw new ConfigurationError(
+      `Cannot read "${path}": its rows are kept in "${dirname(rows)}", which cannot be written (${systemCode(error) ?? messageOf(error)}); set TRAINABLE_AGENTS_CACHE to a folder that can.`,
+      { cause: error },
+    );
+  }
+  try {
+    const { writeParquetRows } = await import("./parquet.ts");
+    await writeParquetRows({ file, target: draft });
+    await rename(draft, rows);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
 /** Reads and checks all rows. */
-async function makeIndex({ path, file, kind, state }: Source, reader: RowReader): Promise<TaskIndex> {
+async function makeIndex(source: Source, reader: RowReader): Promise<TaskIndex> {
+  const { file, rows, kind, state } = source;
   const builder = new IndexBuilder();
   let header: readonly string[] | null = null;
-  for await (const records of readRecords(file, kind)) {
+  for await (const records of readRecords(rows, kind)) {
     for (const record of records) {
       if (kind === "csv" && header === null) {
         header = parseCsvHeader(record);
@@ -114,7 +155,7 @@ async function makeIndex({ path, file, kind, state }: Source, reader: RowReader)
       const row = parseRecord(record, header);
       if (row === null) continue;
       const { line, offset, bytes } = record;
-      const facts = reader.read(row.fields, placeOf(path, line));
+      const facts = reader.read(row.fields, placeOf(source, line));
       try {
         builder.add({ facts, digest: digestOf(row.fields), offset, length: bytes.length, line });
       } catch (error) {
@@ -159,7 +200,7 @@ let drafts = 0;
 
 /** Writes an index, and removes the oldest ones. A cache that cannot be written is not a fault. */
 async function keepIndex(place: string, bytes: Buffer): Promise<void> {
-  const folder = join(place, "..");
+  const folder = dirname(place);
   const draft = `${place}.${process.pid}-${drafts++}`;
   try {
     await makeFolder(folder, 0o700);
@@ -178,14 +219,15 @@ async function keepIndex(place: string, bytes: Buffer): Promise<void> {
 
 function tableOf(index: TaskIndex, source: Source): TaskTable {
   const { splits, traits, header, rows } = index.facts;
-  const { path } = source;
   const starts = new Map<string, { readonly start: number; readonly size: number }>();
   let next = 0;
   for (const { name, size } of splits) {
     starts.set(name, { start: next, size });
     next += size;
   }
-  const known = new Map(traits.map(({ name, count, firstLine }) => [name, { count, first: placeOf(path, firstLine) }]));
+  const known = new Map(
+    traits.map(({ name, count, firstLine }) => [name, { count, first: placeOf(source, firstLine) }]),
+  );
   return {
     splits,
     size: rows,
@@ -194,7 +236,7 @@ function tableOf(index: TaskIndex, source: Source): TaskTable {
     row: (split, at) => {
       const found = starts.get(split);
       if (found === undefined || !(at >= 0 && at < found.size)) {
-        throw new RangeError(`Cannot find task ${at} of split "${split}" in "${path}".`);
+        throw new RangeError(`Cannot find task ${at} of split "${split}" in "${source.path}".`);
       }
       return readRow(index, { at: found.start + at, header, source });
     },
@@ -205,9 +247,9 @@ type RowPlace = { readonly at: number; readonly header: readonly string[] | null
 
 /** The file is opened for each row: a table has no end at which it could be closed. */
 function readRow(index: TaskIndex, { at, header, source }: RowPlace): TaskRow {
-  const { path, flag, file, state } = source;
+  const { file, rows, state } = source;
   const [line, bytes] = [index.lines[at]!, Buffer.allocUnsafe(index.lengths[at]!)];
-  const place = placeOf(path, line);
+  const place = placeOf(source, line);
   const changed = (cause?: unknown): ConfigurationError =>
     new ConfigurationError(
       `Cannot read ${place}: the file has changed since it was opened; restore it and resume the run, or start a new one.`,
@@ -215,12 +257,13 @@ function readRow(index: TaskIndex, { at, header, source }: RowPlace): TaskRow {
     );
   let descriptor: number;
   try {
-    descriptor = openSync(file, "r");
+    descriptor = openSync(rows, "r");
   } catch (error) {
-    throw readable(error, { path, flag });
+    throw readable(error, source);
   }
   try {
-    if (!isSame(stateOf(fstatSync(descriptor, { bigint: true })), state)) throw changed();
+    const found = rows === file ? fstatSync(descriptor, { bigint: true }) : statSync(file, { bigint: true });
+    if (!isSame(stateOf(found), state)) throw changed();
     if (!readFully(descriptor, bytes, index.offsets[at]!)) throw changed();
   } finally {
     closeSync(descriptor);
