@@ -254,10 +254,33 @@ describe("rollout() with an agent command", { timeout: 120_000 }, () => {
     await expect(rollout({ ...shared(), ...options })).rejects.toThrow(message);
   });
 
+  test("run.json has the hash of the tasks, and a resume with other tasks is refused", async () => {
+    await writeTasks([{ id: "one" }, { id: "two" }]);
+    const file = join(root, "tasks.jsonl");
+    const manifest = join(root, "run", "run.json");
+    const tasks = await readFile(file, "utf8");
+    await rollout(shared());
+    const facts = JSON.parse(await readFile(manifest, "utf8")) as { environment: { taskHashes: { train: string } } };
+    const { train } = facts.environment.taskHashes;
+    expect(train).toMatch(/^[0-9a-f]{64}$/);
+    await writeFile(manifest, JSON.stringify({ ...facts, status: "interrupted" }));
+    const resume = () => rollout({ resume: join(root, "run"), cwd: root });
+    await writeFile(file, tasks.replace('"two"', '"three"'));
+    await expect(resume()).rejects.toThrow(
+      new RegExp(
+        `Cannot resume ".*": the tasks of split "train" are not those that it began with \\(hash ${train.slice(0, 12)} then, [0-9a-f]{12} now\\); restore the file`,
+      ),
+    );
+    await writeFile(file, tasks);
+    expect((await resume()).totals).toMatchObject({ episodesFinished: 2 });
+  });
+
   test("is refused for tasks that are not, by line", async () => {
     await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n{"name": "two"}\n');
-    await expect(rollout(shared())).rejects.toThrow('line 2: expected a JSON object with an "id"');
+    await expect(rollout(shared())).rejects.toThrow(
+      /line 2 of ".*": expected a JSON object with an "id"; correct --env/,
+    );
     await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n{"id": "one"}\n');
-    await expect(rollout(shared())).rejects.toThrow('two tasks have the id "one"');
+    await expect(rollout(shared())).rejects.toThrow(/line 2 of ".*": it has the id "one" of the task on line 1/);
   });
 });

@@ -1,6 +1,6 @@
-// A file of tasks for an outside agent program, as an environment: JSON lines, each with an id. The
-// program has a world of its own, so nothing can be called here; the program receives the line of
-// its task.
+// A file of tasks for an outside agent program, as an environment: JSON lines, CSV or Parquet, each
+// row with an id. The program has a world of its own, so nothing can be called here; the program
+// receives the line of its task, which is JSON in any case.
 
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
@@ -11,13 +11,9 @@ import {
   faultAt,
   type LocalEnvironmentSource,
   type Task,
-  messageOf,
 } from "../core/index.ts";
 import { createTaskset } from "../core/taskset.ts";
-import { systemCode } from "../lib/system-error.ts";
-import { readRegular } from "../system/regular-file.ts";
-
-type AgentTask = { readonly id: string; readonly line: string };
+import { openTasks, type RowReader, type TaskOptions } from "../task-files/index.ts";
 
 /** Has a line for each of its tasks. */
 export interface AgentTaskSource extends LocalEnvironmentSource {
@@ -26,45 +22,31 @@ export interface AgentTaskSource extends LocalEnvironmentSource {
 
 const taskSchema = z.object({ id: z.union([z.string().min(1).max(200), z.int()]) });
 
-/** Throws a `ConfigurationError` that names file and line. */
-async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {
-  const content = await readRegular(path, "utf8").catch((cause: unknown) => {
-    const state = systemCode(cause) === "ENOENT" ? "there is no such file" : messageOf(cause);
-    throw new ConfigurationError(`Cannot read tasks from "${path}": ${state}; correct --env.`, { cause });
-  });
-  const tasks = content.split("\n").flatMap((line, index): AgentTask[] => {
-    if (line.trim() === "") return [];
+const idOf = (fields: unknown): string => String(taskSchema.parse(fields).id);
+
+const reader: RowReader = {
+  name: "agent-1",
+  defaultSplit: "train",
+  read: (fields, place) => {
     try {
-      return [{ id: String(taskSchema.parse(JSON.parse(line)).id), line: line.trim() }];
-    } catch {
-      throw new ConfigurationError(
-        `Cannot read tasks from "${path}", line ${index + 1}: expected a JSON object with an "id".`,
-      );
+      return { id: idOf(fields), split: "train", traits: [] };
+    } catch (cause) {
+      throw new ConfigurationError(`Cannot read ${place}: expected a JSON object with an "id"; correct --env.`, {
+        cause,
+      });
     }
-  });
-  const ids = new Set<string>();
-  for (const { id } of tasks) {
-    if (ids.has(id))
-      throw new ConfigurationError(
-        `Cannot read tasks from "${path}": two tasks have the id "${id}"; make the ids unique.`,
-      );
-    ids.add(id);
-  }
-  if (tasks.length > 0) return tasks;
-  throw new ConfigurationError(`Cannot read tasks from "${path}": it has none; write one JSON object per line.`);
-}
+  },
+};
 
 /** The tasks of a file as an environment. Throws a `ConfigurationError` that names file and line. */
-export async function agentTaskSource(path: string): Promise<EnvironmentSource> {
-  const lines = await readAgentTasks(path);
-  const name = basename(path).replace(/\.jsonl$/, "");
+export async function agentTaskSource(
+  path: string,
+  options: Pick<TaskOptions, "cwd" | "importDefault">,
+): Promise<EnvironmentSource> {
+  const table = await openTasks(path, { ...options, reader, flag: "--env" });
+  const name = basename(path).replace(/\.(?:jsonl|csv|parquet)$/i, "");
   const shared = { environment: name, split: "train", instruction: null, agenda: null } as const;
-  const tasks = lines.map(({ id, line }, index): Task => ({
-    ...shared,
-    id,
-    index,
-    contentHash: createHash("sha256").update(line).digest("hex"),
-  }));
+  const { size, hash } = table.splits[0]!;
   const elsewhere = (): never => {
     const message = `Cannot step a task of "${name}": its world belongs to the program; pass --agent-command.`;
     throw faultAt("environment", "no-world", message);
@@ -75,7 +57,15 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
     users: ["task"],
     argumentErrors: "loop",
     resume: "restart",
-    taskset: (split) => createTaskset(name, split, { sizes: { train: tasks.length }, task: (index) => tasks[index]! }),
+    taskset: (split) =>
+      createTaskset(name, split, {
+        sizes: { train: size },
+        hashes: { train: hash },
+        task: (index) => {
+          const { fields, text } = table.row("train", index);
+          return { ...shared, id: idOf(fields), index, contentHash: createHash("sha256").update(text).digest("hex") };
+        },
+      }),
     open: (task) => ({
       task,
       guidelines: "",
@@ -86,7 +76,7 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
       grade: elsewhere,
       digest: () => "",
     }),
-    lineOf: ({ index }) => lines[index]!.line,
+    lineOf: ({ index }) => table.row("train", index).text,
   };
   return source;
 }

@@ -98,7 +98,7 @@ function missingParts(value: unknown): string[] {
 }
 
 function checkedTaskset(taskset: Taskset, module: string): Taskset {
-  const { environment, split, size } = taskset;
+  const { environment, split, size, hash } = taskset;
   if (!Number.isSafeInteger(size) || size < 0) {
     throw new ConfigurationError(
       `Cannot use "${module}" as an environment: the size of split "${split}" is ${String(size)}, expected a whole number.`,
@@ -108,6 +108,7 @@ function checkedTaskset(taskset: Taskset, module: string): Taskset {
     environment,
     split,
     size,
+    ...(typeof hash === "string" ? { hash } : {}),
     task: (index) => {
       // The environment itself refuses an index beyond the end.
       if (!(index >= 0 && index < size)) return taskset.task(index);
@@ -263,6 +264,7 @@ export async function loadEnvironment(
   const { cwd, limits = defaultTimeouts, split = null, openMs } = options;
   if (options.parts?.env !== undefined) return withDefaults(checkedSource(options.parts.env, env));
   const values = { ...readFlags(environmentOptions, {}), ...options.settings };
+  const importTasks = (file: string, what: string) => importDefault(file, { cwd, what, flag: "--env-tasks" });
   const found = findEnvironment(env);
   const own = found?.row.options ?? {};
   refuseForeignOptions(values, hideSecrets(env), { noun: "environment", flag: "--env", rows: environmentRows, own });
@@ -280,12 +282,12 @@ export async function loadEnvironment(
         gradeMs: limits.graderMs,
         ...(openMs === undefined ? {} : { openMs }),
       },
-      importDefault: (file, what) => importDefault(file, { cwd, what, flag: "--env-tasks" }),
+      importDefault: importTasks,
     });
   }
-  if (env.endsWith(".jsonl")) {
+  if (/\.(?:jsonl|csv|parquet)$/i.test(env)) {
     const { agentTaskSource } = await import("./agent-tasks.ts");
-    return withDefaults(await agentTaskSource(resolve(cwd, env)));
+    return withDefaults(await agentTaskSource(env, { cwd, importDefault: importTasks }));
   }
   if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return withDefaults(await loadModule(env, cwd, limits));
   const near = suggestion(env, environmentNames);

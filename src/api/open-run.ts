@@ -78,6 +78,8 @@ export function tellDisk(disk: Disk, place: string, onNotice: (message: string) 
 /** Nothing is changed before `begin`. Throws a `ConfigurationError` for a folder that cannot be resumed. */
 export async function openRun({ place, resume, settings, prepared, ...options }: RunToOpen): Promise<OpenedRun> {
   const { patience, onNotice, hasShards = false } = options;
+  const taskHashes = hashesOf(prepared);
+  if (resume !== null) (await import("./run-to-resume.ts")).checkSameTasks(resume, taskHashes);
   const storing = { redact: prepared.redact, fsync: settings.fsync, hasShards, patience };
   const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
   const store = earlier?.store ?? createFileRunStore(place, storing);
@@ -110,6 +112,7 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
           name: options.environment ?? environment.name,
           split: settings.split,
           tasks: plan.taskIndexes.length,
+          taskHashes: fromPlain(taskHashes) as JsonObject,
         },
         model:
           model === null
@@ -138,4 +141,15 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
       await store.close(manifest());
     },
   };
+}
+
+/** Hashes of all splits; none if that of the run does not know its own. */
+function hashesOf({ plan, environment }: PreparedRollout): Readonly<Record<string, string>> {
+  if (plan.taskset.hash === undefined) return {};
+  return Object.fromEntries(
+    environment.splits.flatMap((split): [string, string][] => {
+      const { hash } = environment.taskset(split);
+      return hash === undefined ? [] : [[split, hash]];
+    }),
+  );
 }

@@ -47,12 +47,41 @@ describe("loadEnvironment() of an OpenEnv server", () => {
     expect(openEnv.received.at(-1)?.[0]).toMatchObject({ data: { seed: 8 } });
   });
 
+  it("takes tasks from CSV and from a function with pages, with a hash for each split", async () => {
+    writeFileSync(
+      join(cwd, "tasks.csv"),
+      'instruction,reset,split\nFind the number.,"{""seed"":7}",\n,"{""seed"":8}",test\n',
+    );
+    const [filed, same] = [await load(address, "tasks.jsonl"), await load(address, "tasks.csv")];
+    for (const split of ["train", "test"]) {
+      const [one, other] = [filed.source.taskset(split), same.source.taskset(split)];
+      expect(one.hash).toMatch(/^[0-9a-f]{64}$/);
+      expect([other.hash, other.size]).toEqual([one.hash, one.size]);
+      expect(other.task(0)).toEqual(one.task(0));
+    }
+    const page =
+      "(offset, limit, split) => Array.from({ length: limit }, (_, at) => ({ reset: { seed: offset + at, split } }))";
+    writeFileSync(
+      join(cwd, "tasks.mjs"),
+      `export default { version: "1", size: { train: 1e6, hard: 10 }, page: ${page} };`,
+    );
+    const { source } = await load(address, "tasks.mjs");
+    expect(source.splits.map((split) => [split, source.taskset(split).size])).toEqual([["train", 1e6], ["hard", 10]]); // prettier-ignore
+    const environment = await source.open(source.taskset("hard").task(9), { signal: new AbortController().signal, seed: 5 }); // prettier-ignore
+    await environment.close?.();
+    expect(openEnv.received.at(-1)?.[0]).toMatchObject({ data: { seed: 9, split: "hard" } });
+    writeFileSync(join(cwd, "broken.mjs"), `export default { version: "1", size: 5, page: async () => [] };`);
+    await expect(load(address, "broken.mjs")).rejects.toThrow(
+      "it returned a promise, and tasks are taken synchronously",
+    );
+  });
+
   it.each<[string, string | null, string]>([
     ["", null, "none are given; pass seeds, like --env-tasks seeds:100"],
     ["", "seeds:0", "from 1 to 10000000 seeds are possible"],
     ["", "seeds:many", 'Cannot create tasks of "seeds:many"'],
-    ["", "bad.jsonl", 'line 1 of the tasks: ✖ Unrecognized key: "resets"'],
-    ["", "empty.jsonl", "has no task"],
+    ["", "bad.jsonl", 'line 1 of "bad.jsonl": ✖ Unrecognized key: "resets"'],
+    ["", "empty.jsonl", "it has none; write one task per line"],
     ["?rewards=sum", "seeds:1", 'no option "rewards", there are reward, capacity'],
     ["?reward=mean", "seeds:1", 'reward is "mean", expected one of sum, last'],
     ["?capacity=0", "seeds:1", 'capacity is "0", expected a whole number from 1'],

@@ -4,12 +4,7 @@
 
 import { z } from "zod";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import {
-  openEnvService,
-  type OpenEnvOptions,
-  type OpenEnvTask,
-  seedTasks,
-} from "../environments/remote/openenv/index.ts";
+import { openEnvService, type OpenEnvOptions, seedTasks } from "../environments/remote/openenv/index.ts";
 import { orsService } from "../environments/remote/ors/index.ts";
 import {
   remoteSource,
@@ -22,9 +17,8 @@ import { loadedRemote, type RemoteAddress, type RemoteContext, readRemoteAddress
 import type { Access } from "../parts/engine.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import { readAccess } from "./secrets.ts";
-import { readTaskRows } from "./task-rows.ts";
+import { openTasks, type RowReader } from "../task-files/index.ts";
 import { anyNames } from "../lib/any-names.ts";
-import { setOwn } from "../lib/counts.ts";
 
 /** Options of both protocols. */
 const shared = ["reward", "capacity", "deterministic", "unrewarded"];
@@ -57,6 +51,7 @@ export async function openOpenEnv(context: RemoteContext<"envTasks">): Promise<L
 async function openEnvTasks({
   options: { envTasks },
   cwd,
+  importDefault,
 }: RemoteContext<"envTasks">): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
   const remedy =
     "pass --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with one task per line";
@@ -70,14 +65,16 @@ async function openEnvTasks({
     );
   }
   if (envTasks.startsWith("seeds:")) throw new ConfigurationError(`Cannot create tasks of "${envTasks}": ${remedy}.`);
-  const tasks: Record<string, OpenEnvTask[]> = {};
-  for await (const { fields, line } of readTaskRows(envTasks, cwd)) {
-    const { split, ...task } = readTask(fields, line);
-    if (Object.hasOwn(tasks, split)) tasks[split]!.push(task);
-    else setOwn(tasks, split, [task]);
-  }
-  if (Object.keys(tasks).length > 0) return tasks;
-  throw new ConfigurationError(`Cannot open an OpenEnv environment: "${envTasks}" has no tasks; ${remedy}.`);
+  const table = await openTasks(envTasks, { cwd, reader, flag: "--env-tasks", importDefault });
+  return {
+    sizes: Object.fromEntries(table.splits.map(({ name, size }) => [name, size])),
+    hashes: Object.fromEntries(table.splits.map(({ name, hash }) => [name, hash])),
+    task: (split, index) => {
+      const { fields, place } = table.row(split, index);
+      const { instruction, reset } = readTask(fields, place);
+      return { instruction, reset };
+    },
+  };
 }
 
 const mostSeeds = 10_000_000;
@@ -88,11 +85,17 @@ const taskFields = z.strictObject({
   reset: anyNames(z.unknown()).default({}),
 });
 
-function readTask(fields: unknown, line: number): z.infer<typeof taskFields> {
+const reader: RowReader = {
+  name: "openenv-1",
+  defaultSplit: "train",
+  read: (fields, place) => ({ id: null, split: readTask(fields, place).split, traits: [] }),
+};
+
+function readTask(fields: unknown, place: string): z.infer<typeof taskFields> {
   const { success, data, error } = taskFields.safeParse(fields);
   if (success) return data;
   throw new ConfigurationError(
-    `Cannot read line ${line} of the tasks: ${z.prettifyError(error).replaceAll(/\s+/g, " ")}; a task is {"reset": {...}, "instruction": "...", "split": "train"}, all of them optional.`,
+    `Cannot read ${place}: ${z.prettifyError(error).replaceAll(/\s+/g, " ")}; a task is {"reset": {...}, "instruction": "...", "split": "train"}, all of them optional.`,
   );
 }
 

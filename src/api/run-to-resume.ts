@@ -32,6 +32,8 @@ export type RunToResume = {
   /** Number of times that the run was resumed so far. */
   readonly resumed: number;
   readonly isComplete: boolean;
+  /** Hashes of the tasks by split, where the run recorded them. */
+  readonly taskHashes: JsonObject;
   /** Totals when a process last ended the run; `null` if none did. */
   readonly totals: RunTotals | null;
 };
@@ -39,7 +41,7 @@ export type RunToResume = {
 /** Throws a `ConfigurationError` when the folder holds no run, or one that cannot be resumed. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
-  const { configuration, startedAt, id, resumed, status, totals } = runFacts(manifest);
+  const { configuration, startedAt, id, resumed, status, totals, environment } = runFacts(manifest);
   if (configuration === null || startedAt === null) {
     throw new ConfigurationError(
       `Cannot resume "${folder}": its run.json names no configuration; name the folder of a rollout or an evaluation.`,
@@ -51,6 +53,7 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
     begun: new Date(startedAt),
     resumed: resumed ?? 0,
     isComplete: status === "done",
+    taskHashes: environment?.taskHashes ?? new Map(),
     settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
     configuration,
     totals: toPlain(totals) as RunTotals | null,
@@ -95,4 +98,22 @@ export function checkSameSettings(
     `Cannot resume "${folder}": its episodes would not be comparable, because settings differ.\n\n` +
       `${table.map((line) => `  ${line}`).join("\n")}\n\nRemove them, or start a new run.`,
   );
+}
+
+/**
+ * Throws a `ConfigurationError` when tasks have changed since the run began. `hashes`: hashes of the
+ * present tasks by split.
+ */
+export function checkSameTasks(
+  { folder, taskHashes }: Pick<RunToResume, "folder" | "taskHashes">,
+  hashes: Readonly<Record<string, string>>,
+): void {
+  for (const [name, before] of taskHashes) {
+    const now = Object.hasOwn(hashes, name) ? hashes[name]! : null;
+    if (before === now) continue;
+    const shown = [before, now].map((hash) => (typeof hash === "string" ? hash.slice(0, 12) : "none"));
+    throw new ConfigurationError(
+      `Cannot resume "${folder}": the tasks of split "${name}" are not those that it began with (hash ${shown[0]} then, ${shown[1]} now); restore the file or the version of the tasks, or start a new run.`,
+    );
+  }
 }

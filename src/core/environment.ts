@@ -241,6 +241,11 @@ export interface Taskset {
   readonly environment: string;
   readonly split: string;
   readonly size: number;
+  /**
+   * SHA-256 (hex) of all tasks and their order, for sources that know it without creating the tasks.
+   * `run.json` records it, and a run resumes only with the same. @default not known
+   */
+  readonly hash?: string;
   /** Throws a `RangeError` that names the bounds. */
   task(index: number): Task;
 }

@@ -10,9 +10,14 @@ import { ConfigurationError } from "./failure.ts";
 export function createTaskset(
   environment: string,
   split: string,
-  options: { readonly sizes: Readonly<Record<string, number>>; readonly task: (index: number) => Task },
+  options: {
+    readonly sizes: Readonly<Record<string, number>>;
+    /** Hashes of whole splits, where they are known. @default none */
+    readonly hashes?: Readonly<Record<string, string>>;
+    readonly task: (index: number) => Task;
+  },
 ): Taskset {
-  const { sizes, task } = options;
+  const { sizes, hashes = {}, task } = options;
   const size = Object.hasOwn(sizes, split) ? sizes[split] : undefined;
   if (size === undefined) {
     const splits = Object.keys(sizes).map((known) => `"${known}"`);
@@ -25,6 +30,7 @@ export function createTaskset(
     environment,
     split,
     size,
+    ...(Object.hasOwn(hashes, split) ? { hash: hashes[split]! } : {}),
     task: (index) => {
       if (Number.isInteger(index) && index >= 0 && index < size) return task(index);
       throw new RangeError(

@@ -5,8 +5,8 @@
 
 import { createHash } from "node:crypto";
 import { copyFile, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
+import { userCache } from "../system/cache-folder.ts";
 import { makeFolder } from "../system/make-folder.ts";
 import type { Episode } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
@@ -124,10 +124,7 @@ let drafts = 0;
  * TRAINABLE_AGENTS_CACHE.
  */
 export function userCacheFolder(): string {
-  const { TRAINABLE_AGENTS_CACHE: named, XDG_CACHE_HOME: xdg, LOCALAPPDATA: local } = process.env;
-  if (named !== undefined && named !== "") return join(named, "run-index");
-  const given = process.platform === "win32" ? local : xdg;
-  return join(given === undefined || given === "" ? join(homedir(), ".cache") : given, "trainable-agents", "run-index");
+  return userCache("run-index");
 }
 
 /**

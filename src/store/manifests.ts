@@ -55,7 +55,12 @@ export const runManifest = record("run.json", {
   versions: [ours(jsonObject), "of this package and of Node"],
   seed: ours(number),
   environment: ours(
-    record("RunEnvironment", { name: ours(text), split: ours(nullable(text)), tasks: [ours(number), "how many"] }),
+    record("RunEnvironment", {
+      name: ours(text),
+      split: ours(nullable(text)),
+      tasks: [ours(number), "how many"],
+      taskHashes: [ours(jsonObject), "hash of each split, for tasks of files and functions; a resume needs the same"],
+    }),
   ),
   model: [ours(nullable(runModel)), "null: the agent is behind an API"],
   engine: ours(

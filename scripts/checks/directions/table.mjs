@@ -88,6 +88,12 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "parts"],
     entries: ["options.ts", "open.ts", "expert-options.ts", "expert-sampler.ts"],
   },
+  // Tasks as data: files and functions, for environments that have no tasks of their own.
+  "task-files": {
+    imports: ["core", "lib", "system", "python-semantics"],
+    packages: { hyparquet: "task-files/parquet-thread.ts" },
+    isInternal: true,
+  },
   // The contract of environments that run elsewhere; each protocol has a folder below it.
   "environments/remote": { imports: ["core", "lib", "python-semantics", "http", "parts"], entries: ["options.ts"] },
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },

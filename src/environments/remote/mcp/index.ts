@@ -7,14 +7,18 @@ import { type RemoteLimits, type RemoteSource, remoteSource } from "../index.ts"
 import type { ElicitationPolicy } from "./mcp-connection.ts";
 import { loadMcpLibrary } from "./mcp-library.ts";
 import { createMcpService } from "./mcp-service.ts";
-import type { McpTask } from "./mcp-tasks.ts";
+import { type McpTask, type McpTaskList, mcpTaskList } from "./mcp-tasks.ts";
 
 export type { ElicitationPolicy } from "./mcp-connection.ts";
 export {
+  checkedGrader,
   type McpCallRecord,
   type McpGrader,
   type McpGraderInput,
   type McpTask,
+  type McpTaskFields,
+  type McpTaskList,
+  readMcpTask,
   readMcpTasks,
   type ReadTasksOptions,
 } from "./mcp-tasks.ts";
@@ -24,10 +28,10 @@ export type McpEnvironmentOptions = {
   /** A command line (`npx -y server {folder}`), or an address that begins with http. */
   readonly address: string;
   /**
-   * Tasks as read by `readMcpTasks`. @default the tasks of the server, which must be a
-   * `trainable-agents env-server`
+   * Tasks as read by `readMcpTasks`, or a list that reads each of them when it is run. @default the
+   * tasks of the server, which must be a `trainable-agents env-server`
    */
-  readonly tasks?: readonly McpTask[];
+  readonly tasks?: readonly McpTask[] | McpTaskList;
   /** Name of the environment, also in the ids of its tasks. @default "mcp" */
   readonly name?: string;
   /** @default "decline" */
@@ -86,7 +90,7 @@ export async function mcpEnvironment(options: McpEnvironmentOptions): Promise<Re
   const service = await createMcpService({
     library,
     address,
-    tasks,
+    tasks: tasks === null || "sizes" in tasks ? tasks : mcpTaskList(tasks),
     name,
     elicitation,
     warm,

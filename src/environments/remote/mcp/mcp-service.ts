@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeFolder } from "../../../system/make-folder.ts";
-import type { Environment, Grade, Task, ToolResult } from "../../../core/environment.ts";
+import type { Environment, Grade, ToolResult } from "../../../core/environment.ts";
 import { attribute, AttributedError, ConfigurationError, messageOf } from "../../../core/failure.ts";
 import type { Tool } from "../../../core/message.ts";
 import { createTaskset } from "../../../core/taskset.ts";
@@ -32,7 +32,7 @@ import {
 } from "./mcp-process.ts";
 import { messageFetch } from "./message-fetch.ts";
 import { OddMessages } from "./odd-messages.ts";
-import { type McpCallRecord, type McpTask, gradeOf } from "./mcp-tasks.ts";
+import { type McpCallRecord, type McpTask, type McpTaskList, gradeOf } from "./mcp-tasks.ts";
 import { openOwnSession, ownTasks } from "./own-server.ts";
 import { readToolResult, type ReadResult } from "./result-text.ts";
 
@@ -42,7 +42,7 @@ export type McpServiceOptions = {
   readonly address: string;
   readonly name: string;
   /** Tasks; `null` for the tasks of the server, which must be an `env-server`. */
-  readonly tasks: readonly McpTask[] | null;
+  readonly tasks: McpTaskList | null;
   readonly elicitation: ElicitationPolicy;
   /** Number of initialized processes kept ready. */
   readonly warm: number;
@@ -91,12 +91,7 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
   else refuseCommandCredentials(address);
   const command = isHttp ? null : parseMcpCommand(address, options.variables);
   const hasFolder = address.includes(folderMark) && !isHttp;
-  const withFiles = tasks?.find((task) => Object.keys(task.files).length > 0);
-  if (withFiles !== undefined && !hasFolder) {
-    throw new ConfigurationError(
-      `Cannot write the files of task "${withFiles.id}": the command does not contain ${folderMark}; correct --env or --env-tasks.`,
-    );
-  }
+  if (tasks !== null && tasks.withFiles !== null && !hasFolder) throw withoutFolder(tasks.withFiles);
   const title = `the MCP server "${shown}"`;
   const http = createHttpPool({ boundary: "environment" });
   const memory = new EraMemory();
@@ -127,6 +122,12 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
     memory.open((era) => connectProcess(options, { ...parts, signal, command, hasFolder, era })),
   );
   return foreignService(options, { tasks, open: (signal) => pool.take(signal), close: () => pool.close() });
+}
+
+function withoutFolder(task: string): ConfigurationError {
+  return new ConfigurationError(
+    `Cannot write the files of task "${task}": the command does not contain ${folderMark}; correct --env or --env-tasks.`,
+  );
 }
 
 /**
@@ -312,23 +313,20 @@ function opened(connection: McpConnection, folder: string | null, close: () => P
 }
 
 type ServiceParts = {
-  readonly tasks: readonly McpTask[];
+  readonly tasks: McpTaskList;
   readonly open: (signal: AbortSignal) => Promise<Opened>;
   readonly close: () => Promise<void>;
 };
 
 /** The service of a server that only has tools; tasks and graders are ours. */
 function foreignService({ name, address }: McpServiceOptions, { tasks, open, close }: ServiceParts): RemoteService {
-  const splits = [...new Set(tasks.map(({ split }) => split))];
-  const bySplit = new Map(splits.map((split) => [split, tasks.filter((task) => task.split === split)]));
-  const hasEach = (field: "instruction" | "agenda"): boolean => tasks.every((task) => task[field] !== null);
+  const { sizes, hashes = {} } = tasks;
   const users = ["human", "scripted"];
-  if (hasEach("instruction")) users.unshift("task", "llm");
-  if (hasEach("agenda")) users.unshift("agenda");
-  const taskOf = ({ split, index }: Pick<Task, "split" | "index">): McpTask | undefined => bySplit.get(split)?.[index];
+  if (tasks.hasInstructions) users.unshift("task", "llm");
+  if (tasks.hasAgendas) users.unshift("agenda");
   return {
     name,
-    splits,
+    splits: Object.keys(sizes),
     users,
     argumentErrors: "loop",
     unknownTools: "loop",
@@ -336,16 +334,18 @@ function foreignService({ name, address }: McpServiceOptions, { tasks, open, clo
     isDeterministic: false,
     taskset: (split) =>
       createTaskset(name, split, {
-        sizes: Object.fromEntries(splits.map((one) => [one, bySplit.get(one)!.length])),
+        sizes,
+        hashes,
         task: (index) => {
-          const { id, contentHash, instruction, agenda } = taskOf({ split, index })!;
+          const { id, contentHash, instruction, agenda } = tasks.task(split, index);
           return { id: `${name}:${split}:${id}`, environment: name, split, index, contentHash, instruction, agenda };
         },
       }),
     open: async (task, { signal }) => {
-      const mcpTask = taskOf(task);
-      if (mcpTask === undefined)
+      const { split, index } = task;
+      if (!Object.hasOwn(sizes, split) || !(index >= 0 && index < sizes[split]!))
         throw new RangeError(`Cannot open task "${task.id}": it is not a task of "${hideSecrets(address)}".`);
+      const mcpTask = tasks.task(split, index);
       const world = await open(signal);
       try {
         await writeFiles(mcpTask, world.folder);
@@ -360,8 +360,9 @@ function foreignService({ name, address }: McpServiceOptions, { tasks, open, clo
   };
 }
 
-async function writeFiles({ files }: McpTask, folder: string | null): Promise<void> {
-  if (folder === null) return;
+async function writeFiles({ id, files }: McpTask, folder: string | null): Promise<void> {
+  if (Object.keys(files).length === 0) return;
+  if (folder === null) throw withoutFolder(id);
   for (const [path, text] of Object.entries(files)) {
     const file = join(folder, path);
     await makeFolder(dirname(file));

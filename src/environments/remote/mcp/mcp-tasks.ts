@@ -1,5 +1,5 @@
-// The tasks of an environment whose server has none: the rows of a file, one task per row, read
-// once. A server offers tools; these tasks say what to do with them, and grade the result.
+// The tasks of an environment whose server has none: one task per row of a file. A server offers
+// tools; these tasks say what to do with them, and grade the result.
 
 import { createHash } from "node:crypto";
 import { isAbsolute, normalize } from "node:path";
@@ -61,6 +61,41 @@ export type McpTask = {
   readonly contentHash: string;
 };
 
+/**
+ * Tasks by split and number, for tasks that are read when they are run: a million of them need not
+ * be in memory.
+ */
+export interface McpTaskList {
+  /** Number of tasks by split; a split has at least one. */
+  readonly sizes: Readonly<Record<string, number>>;
+  /** Hash of each split as a whole, for `run.json`. @default none */
+  readonly hashes?: Readonly<Record<string, string>>;
+  /** True if every task has one. */
+  readonly hasInstructions: boolean;
+  readonly hasAgendas: boolean;
+  /** A task with files, by its id or its place, for messages; `null` if none has any. */
+  readonly withFiles: string | null;
+  /** Throws a `ConfigurationError` for a task that cannot be read. `index` is within the size. */
+  task(split: string, index: number): McpTask;
+}
+
+/** The tasks in memory as a list. */
+export function mcpTaskList(tasks: readonly McpTask[]): McpTaskList {
+  const bySplit = new Map<string, McpTask[]>();
+  for (const task of tasks) {
+    const known = bySplit.get(task.split);
+    if (known === undefined) bySplit.set(task.split, [task]);
+    else known.push(task);
+  }
+  return {
+    sizes: Object.fromEntries([...bySplit].map(([split, { length }]) => [split, length])),
+    hasInstructions: tasks.every(({ instruction }) => instruction !== null),
+    hasAgendas: tasks.every(({ agenda }) => agenda !== null),
+    withFiles: tasks.find(({ files }) => Object.keys(files).length > 0)?.id ?? null,
+    task: (split, index) => bySplit.get(split)![index]!,
+  };
+}
+
 const keys = ["id", "split", "instruction", "agenda", "guidelines", "files", "data", "grader"];
 
 export type ReadTasksOptions = {
@@ -70,31 +105,18 @@ export type ReadTasksOptions = {
   readonly loadGrader: (module: string) => Promise<unknown>;
 };
 
-/** A row of a file of tasks, and its line, from 1. */
-export type McpTaskRow = { readonly fields: unknown; readonly line: number };
-
-/**
- * Reads the tasks of a file, from its text in JSON lines, or from its rows. Throws a
- * `ConfigurationError` that names the line.
- */
-export async function readMcpTasks(
-  rows: string | AsyncIterable<McpTaskRow>,
-  { file, loadGrader }: ReadTasksOptions,
-): Promise<readonly McpTask[]> {
+/** Reads tasks from a text in JSON lines. Throws a `ConfigurationError` that names the line. */
+export async function readMcpTasks(text: string, { file, loadGrader }: ReadTasksOptions): Promise<readonly McpTask[]> {
   const tasks: McpTask[] = [];
   const graders = new Map<string, McpGrader>();
   const ids = new Set<string>();
-  for await (const { fields, line } of typeof rows === "string" ? rowsOf(rows, file) : rows) {
-    const place = `line ${line} of "${file}"`;
-    const { grader: module, ...task } = readTask(fields, place);
+  for (const { fields, place } of rowsOf(text, file)) {
+    const { grader: module, ...task } = readMcpTask(fields, place);
     if (ids.has(task.id)) throw refuse(place, `its id "${task.id}" is that of another task`);
     ids.add(task.id);
     let grader = graders.get(module);
     if (grader === undefined) {
-      const loaded = await loadGrader(module);
-      if (typeof loaded !== "function")
-        throw refuse(place, `the default export of its grader "${module}" is not a function`);
-      grader = loaded as McpGrader;
+      grader = checkedGrader(await loadGrader(module), module, place);
       graders.set(module, grader);
     }
     tasks.push({ ...task, grader });
@@ -103,18 +125,31 @@ export async function readMcpTasks(
   throw new ConfigurationError(`Cannot read tasks from "${file}": it has none; write one task per line.`);
 }
 
-function* rowsOf(text: string, file: string): Generator<McpTaskRow> {
+function* rowsOf(text: string, file: string): Generator<{ readonly fields: unknown; readonly place: string }> {
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
+    const place = `line ${index + 1} of "${file}"`;
+    let fields: unknown;
     try {
-      yield { fields: JSON.parse(line), line: index + 1 };
+      fields = JSON.parse(line);
     } catch (error) {
-      throw refuse(`line ${index + 1} of "${file}"`, `it is not JSON (${messageOf(error)})`);
+      throw refuse(place, `it is not JSON (${messageOf(error)})`);
     }
+    yield { fields, place };
   }
 }
 
-function readTask(fields: unknown, place: string): Omit<McpTask, "grader"> & { readonly grader: string } {
+/** The default export of the module that a task names as its grader. Throws a `ConfigurationError`. */
+export function checkedGrader(loaded: unknown, module: string, place: string): McpGrader {
+  if (typeof loaded === "function") return loaded as McpGrader;
+  throw refuse(place, `the default export of its grader "${module}" is not a function`);
+}
+
+/** A task of which the grader is only named. */
+export type McpTaskFields = Omit<McpTask, "grader"> & { readonly grader: string };
+
+/** The task of one row. `place` is that of the row, for messages. Throws a `ConfigurationError`. */
+export function readMcpTask(fields: unknown, place: string): McpTaskFields {
   const given = asRecord(fields);
   if (given === null) throw refuse(place, "it is not an object");
   const unknown = Object.keys(given).find((key) => !keys.includes(key));

@@ -42,6 +42,19 @@ export type OpenEnvTask = {
   readonly reset?: Readonly<Record<string, unknown>>;
 };
 
+/**
+ * Tasks by split and number, for tasks that are read when they are run: a million of them need not
+ * be in memory.
+ */
+export interface OpenEnvTaskList {
+  /** Number of tasks by split. */
+  readonly sizes: Readonly<Record<string, number>>;
+  /** Hash of each split as a whole, for `run.json`. @default none */
+  readonly hashes?: Readonly<Record<string, string>>;
+  /** `index` is within the size of the split. */
+  task(split: string, index: number): OpenEnvTask;
+}
+
 export type OpenEnvOptions = {
   /** Address: `ws://`, `wss://`, `http://` or `https://`, with or without `/ws`. */
   readonly url: string;
@@ -53,7 +66,7 @@ export type OpenEnvOptions = {
    * Tasks by split. @default null: those of the server, from its Task API; an `env-server`'s tasks
    * keep their user and grades exactly
    */
-  readonly tasks?: Readonly<Record<string, readonly OpenEnvTask[]>> | null;
+  readonly tasks?: Readonly<Record<string, readonly OpenEnvTask[]>> | OpenEnvTaskList | null;
   /** System message. @default the description that the server gives of itself */
   readonly guidelines?: string;
   /** @default "sum" */
@@ -113,7 +126,7 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
   try {
     const own = options.tasks === undefined || options.tasks === null ? await ownTasks(http, headers) : null;
     if (own !== null) return ownService(own, place, capacity);
-    const listed = options.tasks ?? null;
+    const listed = listOf(options.tasks ?? null);
     const served =
       listed === null ? await servedTasks(http, { headers, environment: options.environment ?? null }) : null;
     if (listed === null && served === null) throw withoutTasks(base.origin);
@@ -128,10 +141,9 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
       exceptions: options.exceptions ?? "fault",
       field: options.observationField ?? null,
     };
-    const sizes =
-      served?.sizes ?? Object.fromEntries(Object.entries(listed ?? {}).map(([split, { length }]) => [split, length]));
+    const sizes = served?.sizes ?? listed?.sizes ?? {};
     const specOf = (split: string, index: number): OpenEnvTask =>
-      listed === null ? { reset: { split, index } } : listed[split]![index]!;
+      listed === null ? { reset: { split, index } } : listed.task(split, index);
     // The server selects its own tasks by index; a seed from us would give another world.
     const resetFor = (spec: OpenEnvTask, index: number): JsonObject => resetOf(spec, served === null ? index : null);
     return {
@@ -146,6 +158,7 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
       taskset: (split) =>
         createTaskset(name, split, {
           sizes,
+          hashes: listed?.hashes ?? {},
           task: (index) => {
             const spec = specOf(split, index);
             return taskOf({ environment: name, split, index }, spec.instruction ?? null, resetFor(spec, index));
@@ -158,6 +171,16 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
   } finally {
     await http.close();
   }
+}
+
+function listOf(tasks: NonNullable<OpenEnvOptions["tasks"]> | null): OpenEnvTaskList | null {
+  // A split may have any name, so only the function tells a list from splits.
+  if (tasks === null || typeof tasks["task"] === "function") return tasks as OpenEnvTaskList | null;
+  const splits = tasks as Readonly<Record<string, readonly OpenEnvTask[]>>;
+  return {
+    sizes: Object.fromEntries(Object.entries(splits).map(([split, { length }]) => [split, length])),
+    task: (split, index) => splits[split]![index]!,
+  };
 }
 
 function withoutTasks(origin: string): ConfigurationError {

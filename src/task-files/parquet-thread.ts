@@ -1,0 +1,202 @@
+// Thread that writes the rows of a Parquet file as JSON lines, one row group after the other. It is
+// a thread of its own because a hostile file of a few bytes can claim any number of values: pages are
+// checked before they are decoded, and what the decoder allocates beyond that ends this thread at
+// its limit, and not the process.
+
+import { open, stat } from "node:fs/promises";
+import { parentPort, workerData } from "node:worker_threads";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { parquetMetadataAsync, parquetReadObjects, snappyUncompress } from "hyparquet";
+import type { AsyncBuffer, Compressors, FileMetaData, ParquetParsers, RowGroup } from "hyparquet";
+import { parquetHeader } from "hyparquet/src/column.js";
+import { messageOf } from "../core/failure.ts";
+
+/** The file to read, and the file to write. */
+export type ParquetSetup = { readonly file: string; readonly target: string };
+
+/** The only message of the thread: `null` if all rows were written, otherwise what is wrong with the file. */
+export type ParquetResult = { readonly problem: string | null };
+
+/** Limits on what a file may claim. */
+const most = {
+  metadataBytes: 64 * 2 ** 20,
+  chunkBytes: 512 * 2 ** 20,
+  pageBytes: 256 * 2 ** 20,
+  pageValues: 10_000_000,
+  rowCharacters: 16 * 2 ** 20,
+};
+
+/** Bytes of columns that are decoded at once. */
+const decodedBytes = 32 * 2 ** 20;
+/** Rows that are decoded at once. */
+const decodedRows = 50_000;
+const writtenCharacters = 2 ** 20;
+
+class BadParquetError extends Error {}
+
+const bounded = (length: number): number => {
+  if (length >= 0 && length <= most.pageBytes) return length;
+  throw new BadParquetError(`a page claims ${length} bytes`);
+};
+
+const compressors: Compressors = {
+  SNAPPY: (input, length) => {
+    const output = new Uint8Array(bounded(length));
+    snappyUncompress(input, output);
+    return output;
+  },
+  GZIP: (input, length) => gunzipSync(input, { maxOutputLength: Math.max(1, bounded(length)) }),
+  BROTLI: (input, length) => brotliDecompressSync(input, { maxOutputLength: Math.max(1, bounded(length)) }),
+};
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+const parsers: Partial<ParquetParsers> = {
+  // The library's own puts U+FFFD in the place of what is not UTF-8.
+  stringFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : decoder.decode(bytes)),
+};
+
+async function convert({ file: path, target }: ParquetSetup): Promise<void> {
+  const { size } = await stat(path);
+  const file = await open(path, "r");
+  const output = await open(target, "w", 0o600);
+  try {
+    const buffer: AsyncBuffer = {
+      byteLength: size,
+      slice: async (start, end = size) => {
+        if (!(start >= 0 && end >= start && end <= size)) throw new BadParquetError("a part of it lies outside of it");
+        if (end - start > most.chunkBytes) throw new BadParquetError(`a part of it has ${end - start} bytes`);
+        const bytes = new Uint8Array(end - start);
+        let read = 0;
+        while (read < bytes.length) {
+          const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read);
+          if (bytesRead === 0) throw new BadParquetError("it ends early");
+          read += bytesRead;
+        }
+        return bytes.buffer;
+      },
+    };
+    const metadata = await readMetadata(buffer);
+    let [text, row, groupStart] = ["", 0, 0];
+    for (const group of metadata.row_groups) {
+      const rows = await checkGroup(group, buffer);
+      const parts = Math.max(Number(group.total_byte_size) / decodedBytes, rows / decodedRows, 1);
+      const step = Math.ceil(rows / parts);
+      for (let start = groupStart; start < groupStart + rows; start += step) {
+        const rowEnd = Math.min(groupStart + rows, start + step);
+        const read = await parquetReadObjects({
+          file: buffer,
+          metadata,
+          rowStart: start,
+          rowEnd,
+          compressors,
+          parsers,
+        });
+        if (read.length !== rowEnd - start) throw new BadParquetError("it has fewer rows than it claims");
+        for (const fields of read) {
+          text += `${lineOf(fields, ++row)}\n`;
+          if (text.length < writtenCharacters) continue;
+          await output.write(text);
+          text = "";
+        }
+      }
+      groupStart += rows;
+    }
+    await output.write(text);
+  } finally {
+    await output.close();
+    await file.close();
+  }
+}
+
+async function readMetadata(file: AsyncBuffer): Promise<FileMetaData> {
+  if (file.byteLength < 12) throw new BadParquetError("it is too short to be Parquet");
+  const tail = new DataView(await file.slice(file.byteLength - 8));
+  const length = tail.getUint32(0, true);
+  if (length > most.metadataBytes) throw new BadParquetError(`its metadata claim ${length} bytes`);
+  const metadata = await parquetMetadataAsync(file);
+  if (metadata.schema.some(({ name }) => name === "__proto__")) {
+    throw new BadParquetError('a column is named "__proto__"');
+  }
+  return metadata;
+}
+
+/** Number of rows of a group, whose pages claim no more than the limits allow. */
+async function checkGroup({ num_rows, columns }: RowGroup, file: AsyncBuffer): Promise<number> {
+  const rows = Number(num_rows);
+  if (!Number.isSafeInteger(rows) || rows < 0) throw new BadParquetError(`a group claims ${num_rows} rows`);
+  for (const { meta_data: column } of columns) {
+    if (column === undefined) throw new BadParquetError("a column has no metadata");
+    const { dictionary_page_offset, data_page_offset, total_compressed_size } = column;
+    const start = Number(dictionary_page_offset || data_page_offset);
+    const view = new DataView(await file.slice(start, start + Number(total_compressed_size)));
+    const reader = { view, offset: 0 };
+    while (reader.offset < view.byteLength - 1) {
+      const before = reader.offset;
+      const page = parquetHeader(reader);
+      const { data_page_header, data_page_header_v2, dictionary_page_header } = page;
+      const values = (data_page_header ?? data_page_header_v2 ?? dictionary_page_header)?.num_values;
+      if (values === undefined || !(values >= 0 && values <= most.pageValues)) {
+        throw new BadParquetError(`a page claims ${values ?? "no"} values`);
+      }
+      bounded(page.uncompressed_page_size);
+      const end = reader.offset + page.compressed_page_size;
+      if (!(end > before && end <= view.byteLength)) throw new BadParquetError("a page ends outside of its column");
+      reader.offset = end;
+    }
+  }
+  return rows;
+}
+
+/** A row as a line of JSON. A cell without a value is absent, as in CSV. */
+function lineOf(fields: Readonly<Record<string, unknown>>, row: number): string {
+  const plain: [string, unknown][] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === null || value === undefined) continue;
+    try {
+      plain.push([name, cellOf(value)]);
+    } catch (error) {
+      throw new BadParquetError(`row ${row}, column "${name}": ${messageOf(error)}`, { cause: error });
+    }
+  }
+  const text = JSON.stringify(Object.fromEntries(plain));
+  if (text.length <= most.rowCharacters) return text;
+  throw new BadParquetError(`row ${row} is longer than ${most.rowCharacters / 2 ** 20} MB`);
+}
+
+/** The value of a cell. Text that is JSON of an object or a list is read, as in CSV. */
+function cellOf(value: unknown): unknown {
+  if (typeof value !== "string" || !/^[[{]/.test(value)) return jsonOf(value);
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+}
+
+/** The value as JSON has it. Throws for values that JSON cannot hold without a loss. */
+function jsonOf(value: unknown): unknown {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value;
+    case "number":
+      if (Number.isFinite(value)) return value;
+      throw new Error(`${value} is not a number of JSON`);
+    case "bigint": {
+      const number = Number(value);
+      if (Number.isSafeInteger(number)) return number;
+      throw new Error(`${value} is too large for a number of JSON; store it as text`);
+    }
+    default:
+  }
+  if (value === null || value === undefined) return null;
+  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Uint8Array) throw new Error("it holds bytes; store them as text");
+  if (Array.isArray(value)) return value.map(jsonOf);
+  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<unknown>, jsonOf);
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, jsonOf(one)]));
+}
+
+const problem = await convert(workerData as ParquetSetup).then(() => null, messageOf);
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
+parentPort!.postMessage({ problem } satisfies ParquetResult);
