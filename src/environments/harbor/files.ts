@@ -51,7 +51,7 @@ async function unpack(
   archive: Buffer,
   { to, script, signal }: Options & { readonly to: string; readonly script: string },
 ): Promise<void> {
-  const run = ["/bin/bash", "-c", script, to];
+  const run = ["/bin/bash", "--norc", "-c", script, to];
   const { exitCode, output } = await sandbox.run({ run, cwd: "/", input: archive, timeoutMs, signal });
   if (exitCode === 0) return;
   throw faultAt(

@@ -1,17 +1,7 @@
-import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { harborSource } from "./index.ts";
-
-/** True where bubblewrap is installed; elsewhere the run of a Harbor task is refused. */
-function hasBubblewrap(): boolean {
-  try {
-    execFileSync("bwrap", ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
+import { hasBubblewrap } from "./sandbox.test-helper.ts";
 
 const examples = fileURLToPath(new URL("../../../examples/harbor", import.meta.url));
 const ending = { outcome: "completed" } as const;
@@ -29,6 +19,11 @@ describe.skipIf(!hasBubblewrap())("the tasks in examples/harbor", async () => {
     const output = await solved.solve();
     const done = await solved.grade(ending);
     await solved.close();
-    expect({ nothing: nothing.reward, done: done.reward, output, log: done.log }).toEqual({ nothing: 0, done: 1, output: "", log: "" });
+    expect({ nothing: nothing.reward, done: done.reward, output, log: done.log }).toEqual({
+      nothing: 0,
+      done: 1,
+      output: "",
+      log: "",
+    });
   });
 });

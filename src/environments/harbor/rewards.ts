@@ -16,7 +16,7 @@ export type VerifierFaultCode =
   | "VerifierOutputParseError"
   | "ValidationError"
   | "NoRewardError"
-  | "VerifierSandboxError";
+  | "AddTestsDirError";
 
 /** A fault of the verifier, which fails its episode: it has no reward, not 0. */
 export function verifierFault(

@@ -9,12 +9,13 @@
 // sandbox belongs to another user. Copying through the machine's view of the sandbox follows links of
 // the policy, so files pass through the standard input of commands inside.
 
-import { constants, accessSync, lstatSync, readlinkSync } from "node:fs";
+import { constants, accessSync, lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import type { StdioOptions } from "node:child_process";
 import type { Readable } from "node:stream";
 import { ConfigurationError, faultAt } from "../../core/failure.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { subscribeToAbort } from "../../lib/deadline.ts";
+import { subscribeToAbort, withDeadline } from "../../lib/deadline.ts";
 import { Program } from "../../programs/index.ts";
 import { type ControlGroup, createGroup, type SandboxLimits } from "./cgroup.ts";
 
@@ -32,7 +33,7 @@ export type SandboxOptions = {
 export type SandboxCommand = {
   /** Program and arguments, as inside. */
   readonly run: readonly string[];
-  /** @default no input */
+  /** @default /dev/null */
   readonly input?: Buffer | string;
   /** Added to the sandbox's variables. @default none */
   readonly variables?: Readonly<Record<string, string>>;
@@ -97,13 +98,17 @@ count=$2; shift 2
 while [ "$count" -gt 0 ]; do echo $$ > "$1" || exit 125; shift; count=$((count - 1)); done
 exec "$@"`;
 
-/** Runs inside as the first process; it stays, so that the sandbox does. */
+/**
+ * Runs inside as process 1, which no signal from inside ends. It adopts what commands leave running,
+ * and ends all of it, without starting a process, at each line that it receives.
+ */
 const firstProcess = `mkdir -p -- /tmp /root /logs/agent /logs/verifier /logs/artifacts "$1" &&
 chmod 1777 /tmp &&
 printf 'root:x:0:0:root:/root:/bin/bash\\n' > /etc/passwd &&
 printf 'root:x:0:\\n' > /etc/group &&
 printf '127.0.0.1 localhost task\\n' > /etc/hosts &&
-echo ready && exec sleep infinity < /dev/null > /dev/null 2>&1`;
+echo ready &&
+while read -r; do kill -9 -1; echo ended; done`;
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
@@ -126,12 +131,12 @@ function systemArguments(hasNetwork: boolean): string[] {
 
 function bubblewrapArguments({ storageBytes, hasNetwork, workdir }: SandboxOptions): string[] {
   return [
-    ...["bwrap", "--unshare-all", ...(hasNetwork ? ["--share-net"] : [])],
+    ...["bwrap", "--unshare-all", "--unshare-user", "--disable-userns", ...(hasNetwork ? ["--share-net"] : [])],
     ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "0", "--gid", "0", "--hostname", "task"],
     ...["--size", String(storageBytes), "--tmpfs", "/", ...systemArguments(hasNetwork), "--dir", "/etc"],
     ...["--proc", "/proc", "--dev", "/dev", "--size", "67108864", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
     ...["--clearenv", "--setenv", "PATH", path, "--chdir", "/", "--info-fd", "3"],
-    ...["/bin/bash", "-c", firstProcess, "sandbox", workdir],
+    ...["--as-pid-1", "/bin/bash", "--norc", "-c", firstProcess, "sandbox", workdir],
   ];
 }
 
@@ -149,7 +154,11 @@ export class Sandbox {
     this.#options = options;
     this.#group = createGroup(options.limits);
     const asNobody = ["setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups"];
-    this.#program = this.#start([...(isRoot() ? asNobody : []), ...bubblewrapArguments(options)], true);
+    this.#program = this.#start(
+      [...(isRoot() ? asNobody : []), ...bubblewrapArguments(options)],
+      ["pipe", "pipe", "pipe", "pipe"],
+    );
+    this.#program.child.stdin!.on("error", () => undefined);
     this.#ended = new Promise((resolve) => {
       this.#program.child.once("close", () => resolve());
       this.#program.child.once("error", () => resolve());
@@ -173,15 +182,16 @@ export class Sandbox {
     return this.#group !== null;
   }
 
-  #start(command: readonly string[], isFirst: boolean): Program {
+  #start(command: readonly string[], stdio: StdioOptions): Program {
     const joins = this.#group?.joins ?? [];
     const processes = joins.length > 0 ? "-" : String(this.#options.limits.processes);
-    const args = ["-c", wrapper, "sandbox", processes, String(joins.length), ...joins, ...command];
+    // Without the option, bash reads ~/.bashrc where its input is a socket, as the pipes of Node are.
+    const args = ["--norc", "-c", wrapper, "sandbox", processes, String(joins.length), ...joins, ...command];
     return new Program({
       run: { file: "bash", args },
       cwd: "/",
       env: { PATH: process.env["PATH"] },
-      stdio: isFirst ? ["ignore", "pipe", "pipe", "pipe"] : ["pipe", "pipe", "ignore"],
+      stdio,
     });
   }
 
@@ -224,7 +234,7 @@ export class Sandbox {
    * ended, or the signal aborts.
    */
   async run(command: SandboxCommand): Promise<SandboxResult> {
-    const { run, input = "", variables = {}, cwd = this.#options.workdir, timeoutMs, signal } = command;
+    const { run, input, variables = {}, cwd = this.#options.workdir, timeoutMs, signal } = command;
     if (this.#isClosed) throw faultAt("environment", "sandbox-closed", "Cannot run a command: the sandbox is closed.");
     signal?.throwIfAborted();
     const all = { PATH: path, HOME: "/root", LANG: "C.UTF-8", ...this.#options.variables, ...variables };
@@ -244,22 +254,23 @@ export class Sandbox {
           "--",
         ],
         ...["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"],
-        ...["env", "-i", ...Object.entries(all).map(([name, value]) => `${name}=${value}`)],
-        ...["/bin/bash", "-c", 'cd -- "$0" && exec "$@" 2>&1', cwd, ...run],
+        ...["setsid", "env", "-i", ...Object.entries(all).map(([name, value]) => `${name}=${value}`)],
+        ...["/bin/bash", "--norc", "-c", 'cd -- "$0" && exec "$@" 2>&1', cwd, ...run],
       ],
-      false,
+      [input === undefined ? "ignore" : "pipe", "pipe", "ignore"],
     );
     this.#running.add(program);
     const { child } = program;
     let end: SandboxResult["end"] = "exit";
     const stop = (reason: SandboxResult["end"]): void => {
       end = reason;
+      killSession(program);
       program.kill();
     };
     const output = collect(child.stdout!, command.keptBytes ?? 60_000, () => stop("output"));
     // A command may end without reading its input.
-    child.stdin!.on("error", () => undefined);
-    child.stdin!.end(input);
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end(input);
     const cancel = systemClock.after(timeoutMs, () => stop("timeout"));
     const unsubscribe = subscribeToAbort(signal, () => stop("timeout"));
     try {
@@ -281,6 +292,34 @@ export class Sandbox {
     }
   }
 
+  /** True if commands have left so many processes running that others may not start. */
+  get isCrowded(): boolean {
+    const namespaceOf = (id: string): string | null => {
+      try {
+        return readlinkSync(`/proc/${id}/ns/pid`);
+      } catch {
+        return null;
+      }
+    };
+    const own = namespaceOf(this.#inner);
+    const inside = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && namespaceOf(name) === own);
+    return inside.length > this.#options.limits.processes / 2;
+  }
+
+  /**
+   * Ends everything that commands have left running, also where no process can be started any more.
+   * Rejects with a failure if that takes too long.
+   */
+  async endProcesses(): Promise<void> {
+    const { stdin, stdout } = this.#program.child;
+    const ended = new Promise<void>((resolve) => {
+      stdout!.once("data", () => resolve());
+      this.#program.child.once("close", () => resolve());
+    });
+    stdin!.write("\n");
+    await withDeadline(() => ended, { timeoutMs: openMs });
+  }
+
   /** Ends every process of the sandbox, and with them its files. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -288,6 +327,19 @@ export class Sandbox {
     this.#program.kill();
     await this.#ended;
     await this.#group?.remove();
+  }
+}
+
+/**
+ * Kills the session of a command, which is the child of the program that entered the sandbox. Without
+ * /proc/<pid>/task/<pid>/children it runs until its sandbox ends.
+ */
+function killSession({ child: { pid } }: Program): void {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    for (const id of children.split(" ").filter((one) => one !== "")) process.kill(-Number(id), "SIGKILL");
+  } catch {
+    // The command has ended, or has not begun.
   }
 }
 

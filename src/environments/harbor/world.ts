@@ -11,6 +11,7 @@ import type {
   Task,
   ToolResult,
 } from "../../core/environment.ts";
+import { messageOf } from "../../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../../core/message.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { fromPlain } from "../../python-semantics/json/plain.ts";
@@ -94,8 +95,16 @@ const shellTools: Readonly<Record<"read" | "write", string>> = {
   write: 'mkdir -p -- "$(dirname -- "$0")" && cat > "$0"',
 };
 
+/** Removes old rewards, and what the policy may have put in the places of tests and rewards. */
+const prepareTests = `rm -rf /tests
+for folder in /logs /logs/verifier; do
+  if [ -L "$folder" ] || [ ! -d "$folder" ]; then rm -rf "$folder" && mkdir "$folder" || exit 1; fi
+done
+rm -rf /logs/verifier/reward.txt /logs/verifier/reward.json /logs/verifier/test-stdout.txt`;
+
 /** Reports the first rewards file that exists, as Harbor looks for them. */
-const findRewards = `cd /logs/verifier || exit 0
+const findRewards = `exec 2> /dev/null
+cd /logs/verifier || exit 0
 for name in json txt; do
   if [ -f "reward.$name" ]; then echo "$name"; head -c ${mostRewardBytes + 1} "reward.$name"; exit 0; fi
 done
@@ -174,14 +183,20 @@ export class HarborWorld implements Environment {
     const isLast = remainingMs < timeoutMs;
     const limitMs = Math.min(timeoutMs, remainingMs);
     const result = await this.#sandbox.run({ ...command, timeoutMs: limitMs, signal: options?.signal });
+    if (result.end !== "exit") await this.#endCrowd();
     const endsEpisode = isLast && result.end === "timeout";
     const text = `${textOf(result, limitMs)}${endsEpisode ? `\n${timeUp}` : ""}`;
     return this.#record(call, { text, isError: result.exitCode !== 0, endsEpisode, info: new Map() });
   }
 
+  /** After a fork bomb no process could start. A few processes stay: they may be what the task asks for. */
+  async #endCrowd(): Promise<void> {
+    if (this.#sandbox.isCrowded) await this.#sandbox.endProcesses();
+  }
+
   #commandOf({ name, arguments: given }: EnvironmentCall): {
     readonly run: readonly string[];
-    readonly input: string;
+    readonly input?: string;
     readonly timeoutMs: number;
   } {
     const { commandMs } = this.#limits;
@@ -197,7 +212,7 @@ export class HarborWorld implements Environment {
     const word = (key: string): string => text(key).replaceAll("\0", "\uFFFD");
     switch (name) {
       case "bash":
-        return { run: ["/bin/bash", "-c", word("command")], input: "", timeoutMs: timeoutOf(given, commandMs) };
+        return { run: ["/bin/bash", "--norc", "-c", word("command")], timeoutMs: timeoutOf(given, commandMs) };
       case "read": {
         const run = [
           "/bin/bash",
@@ -207,10 +222,10 @@ export class HarborWorld implements Environment {
           count("offset", 1),
           count("limit", defaultLines),
         ];
-        return { run, input: "", timeoutMs: commandMs };
+        return { run, timeoutMs: commandMs };
       }
       case "write": {
-        const run = ["/bin/bash", "-c", shellTools.write, word("path")];
+        const run = ["/bin/bash", "--norc", "-c", shellTools.write, word("path")];
         return { run, input: text("content"), timeoutMs: commandMs };
       }
       default:
@@ -237,7 +252,7 @@ export class HarborWorld implements Environment {
     const signal = options?.signal;
     await uploadFolder(this.#sandbox, join(folder, "solution"), { to: "/solution", signal });
     const { output } = await this.#sandbox.run({
-      run: ["/bin/bash", "-c", "chmod +x /solution/solve.sh && /solution/solve.sh"],
+      run: ["/bin/bash", "--norc", "-c", "chmod +x /solution/solve.sh && /solution/solve.sh"],
       variables: { DEBIAN_FRONTEND: "noninteractive", ...variables.solution },
       timeoutMs: this.#agentEndMs - systemClock.now(),
       signal,
@@ -255,17 +270,30 @@ export class HarborWorld implements Environment {
     const limitMs = Math.min(verifierSeconds * 1000, this.#limits.gradeMs);
     const sandbox = this.#sandbox;
     const inside = (script: string, timeoutMs = 30_000): Promise<SandboxResult> =>
-      sandbox.run({ run: ["/bin/bash", "-c", script], cwd: "/", timeoutMs, signal, keptBytes: 4 * mostRewardBytes });
-    const prepared = await inside(
-      "rm -rf /tests && mkdir -p /logs/verifier && rm -rf /logs/verifier/reward.txt /logs/verifier/reward.json",
-    );
-    if (prepared.exitCode !== 0) {
-      const reason = prepared.output.trim().slice(0, 500) || "the command did not end in time";
-      throw verifierFault("VerifierSandboxError", `the sandbox could not be prepared for the tests: ${reason}`);
-    }
-    await uploadFolder(sandbox, join(folder, "tests"), { to: "/tests", signal });
+      sandbox.run({
+        run: ["/bin/bash", "--norc", "-c", script],
+        cwd: "/",
+        timeoutMs,
+        signal,
+        keptBytes: 4 * mostRewardBytes,
+      });
+    const prepare = async (): Promise<void> => {
+      const { exitCode, output } = await inside(prepareTests);
+      if (exitCode !== 0) throw new Error(output.trim().slice(0, 500) || "no process could be started");
+      await uploadFolder(sandbox, join(folder, "tests"), { to: "/tests", signal });
+    };
+    await this.#endCrowd();
+    await prepare().catch((error: unknown) => {
+      const problem = `the tests cannot be copied into the sandbox: ${messageOf(error)}`;
+      throw verifierFault("AddTestsDirError", problem, { cause: error });
+    });
     const { end } = await sandbox.run({
-      run: ["/bin/bash", "-c", "chmod +x /tests/test.sh && exec /tests/test.sh > /logs/verifier/test-stdout.txt 2>&1"],
+      run: [
+        "/bin/bash",
+        "--norc",
+        "-c",
+        "chmod +x /tests/test.sh && exec /tests/test.sh > /logs/verifier/test-stdout.txt 2>&1",
+      ],
       variables: variables.verifier,
       timeoutMs: limitMs,
       signal,
@@ -275,7 +303,9 @@ export class HarborWorld implements Environment {
     }
     const rewards = readRewards(rewardFile((await inside(findRewards)).output));
     const log = (
-      await inside("if [ -f /logs/verifier/test-stdout.txt ]; then tail -c 20000 /logs/verifier/test-stdout.txt; fi")
+      await inside(
+        "exec 2> /dev/null; if [ -f /logs/verifier/test-stdout.txt ]; then tail -c 20000 /logs/verifier/test-stdout.txt; fi",
+      )
     ).output;
     return { reward: mainReward(rewards), metrics: rewards, log, info: new Map() };
   }
