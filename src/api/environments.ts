@@ -3,6 +3,7 @@
 // `load-environment.ts`.
 
 import { dataOptions } from "../environments/checkout/options.ts";
+import { harborOptions } from "../environments/harbor/options.ts";
 import { accessOptions, mcpOptions, taskOptions } from "../environments/remote/options.ts";
 import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
 import { soloSuffix, tau2Domains, tau2Options } from "../environments/tau2-bench/options.ts";
@@ -32,6 +33,13 @@ const rows = {
     names: ["", soloSuffix].flatMap((mode) => tau2Domains.map((domain) => `tau2-bench/${domain}${mode}`)),
     options: { ...dataOptions, ...tau2Options },
     load: () => import("../environments/tau2-bench/open.ts"),
+  }),
+  harbor: row({
+    type: "folder",
+    form: "harbor:<folder>",
+    names: [],
+    options: harborOptions,
+    load: () => import("../environments/harbor/open.ts"),
   }),
   mcp: row({
     type: "remote",
@@ -70,7 +78,7 @@ export const environmentNames: readonly string[] = Object.values(environmentRows
 export function findEnvironment(name: string): { readonly row: EnvironmentRow; readonly rest: string } | null {
   const [, own = "", mark = "", rest = ""] = /^([a-z0-9-]+)(?:([/:])(.+))?$/s.exec(name) ?? [];
   const found = Object.hasOwn(environmentRows, own) ? environmentRows[own]! : null;
-  const marks = { name: "", family: "/", remote: ":" };
+  const marks = { name: "", family: "/", folder: ":", remote: ":" };
   return found === null || marks[found.type] !== mark ? null : { row: found, rest: rest.trim() };
 }
 

@@ -291,10 +291,10 @@ export async function loadEnvironment(
   }
   if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return withDefaults(await loadModule(env, cwd, limits));
   const near = suggestion(env, environmentNames);
-  const remote = Object.entries(environmentRows).flatMap(([name, { type }]) => (type === "remote" ? [name] : []));
+  const forms = Object.values(environmentRows).flatMap(({ form, names }) => (names.length === 0 ? [form] : []));
   throw new ConfigurationError(
     near === null
-      ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remote.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
+      ? `Cannot find environment "${env}": there are ${[...environmentNames, ...forms].join(", ")}; choose one, or name a module like ./my-env.ts.`
       : `Cannot find environment "${env}": ${near} To use your own module, pass its path, like ./my-env.ts.`,
   );
 }

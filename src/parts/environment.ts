@@ -14,7 +14,7 @@ export type LoadedEnvironment = {
 export type EnvironmentContext<Values> = {
   /** Name of the environment, such as "tau-bench/retail". */
   readonly name: string;
-  /** The part of the name after the row's own: a domain or an address; "" if there is none. */
+  /** The part of the name after the row's own: a domain, a path or an address; "" if there is none. */
   readonly rest: string;
   /** The environment's own options. */
   readonly options: Values;
@@ -37,10 +37,10 @@ export type EnvironmentContext<Values> = {
 
 export type EnvironmentRow<Options extends OptionTable = OptionTable> = {
   /**
-   * "name": the row's name is the environment's; "family": names are `<row>/<domain>`; "remote": names are
-   * `<row>:<address>`, and episodes run elsewhere.
+   * "name": the row's name is the environment's; "family": names are `<row>/<domain>`; "folder": names are
+   * `<row>:<path>`; "remote": names are `<row>:<address>`, and episodes run elsewhere.
    */
-  readonly type: "name" | "family" | "remote";
+  readonly type: "name" | "family" | "folder" | "remote";
   /** Pattern of the names of its environments, for the help and for messages. */
   readonly form: string;
   /** All names; none for addresses. */

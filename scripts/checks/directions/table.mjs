@@ -127,6 +127,15 @@ export const modules = {
       "@lezer/common": "environments/tau2-bench/checkout/",
     },
   },
+  // Tasks of Harbor in sandboxes of this machine.
+  "environments/harbor": {
+    imports: ["core", "lib", "python-semantics", "parts", "programs"],
+    entries: ["options.ts", "open.ts"],
+    packages: {
+      "smol-toml": "environments/harbor/task-file.ts",
+      zod: "environments/harbor/task-file.ts",
+    },
+  },
   // Models behind an API, for simulated users and for agents that are evaluated.
   "chat-models": {
     imports: ["core", "lib", "python-semantics", "http"],

@@ -1,0 +1,159 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fromPlain } from "../../python-semantics/json/plain.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
+import { harborSource, type HarborWorld } from "./index.ts";
+import { hasBubblewrap, processesWith, taskFiles, writeTasks } from "./sandbox.test-helper.ts";
+
+const reward = "echo 0.5 > /logs/verifier/reward.txt";
+const ending = { outcome: "completed" } as const;
+
+type Used = { readonly world: HarborWorld; bash(command: string, timeout?: number): Promise<string> };
+
+/** Uses the world of one task; whatever the test does, the world is closed, and its folder removed. */
+async function withWorld<T>(files: Readonly<Record<string, string>>, use: (used: Used) => Promise<T>): Promise<T> {
+  const folder = writeTasks({ hostile: files });
+  try {
+    const source = await harborSource(folder, { gradeMs: 30_000 });
+    const world = await source.open(source.taskset("all").task(0));
+    const bash = async (command: string, timeout = 20): Promise<string> => {
+      const args = fromPlain({ command, timeout }) as JsonObject;
+      return (await world.call({ name: "bash", arguments: args })).text;
+    };
+    try {
+      return await use({ world, bash });
+    } finally {
+      await world.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+describe.skipIf(!hasBubblewrap())("a hostile policy", { timeout: 120_000 }, () => {
+  it("has no capabilities, and is not the machine's root", async () => {
+    await withWorld(taskFiles(reward), async ({ bash }) => {
+      expect(await bash("grep -c '^Cap.*0000000000000000$' /proc/self/status")).toBe("5\n");
+      expect(await bash("mount -o remount,bind,rw /usr; touch /usr/escaped")).toMatch(/Read-only file system/);
+      expect(await bash("unshare -U true; echo $?")).toMatch(/1\n$/);
+    });
+    expect(existsSync("/usr/escaped")).toBe(false);
+  });
+
+  it("is not the machine's root, even if this process is", async () => {
+    const name = `user-${process.pid}`;
+    await withWorld(taskFiles(reward), async ({ bash }) => {
+      await bash(`exec -a ${name} sleep 1000 > /dev/null 2>&1 &`);
+      const [id = ""] = processesWith(name);
+      expect(statSync(`/proc/${id}`).uid).not.toBe(0);
+    });
+  });
+
+  it("writes neither settings of the kernel nor files of the machine", async () => {
+    const setting = "/proc/sys/kernel/core_pattern";
+    const before = readFileSync(setting, "utf8");
+    const folder = mkdtempSync(join(tmpdir(), "harbor-outside-"));
+    await withWorld(taskFiles(reward), async ({ bash }) => {
+      expect(await bash(`echo escaped > ${setting}`)).toMatch(/denied|Read-only/);
+      expect(await bash(`mkdir -p ${folder}; echo escaped > ${folder}/file; ls /home /etc/shadow`)).toMatch(
+        /cannot access/,
+      );
+      expect(await bash("(exec 3<>/dev/tcp/1.1.1.1/53) 2>&1; ls /sys /dev/mem")).toMatch(/unreachable/);
+    });
+    expect(readFileSync(setting, "utf8")).toBe(before);
+    expect(existsSync(join(folder, "file"))).toBe(false);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("cannot lead reading, writing and grading out of the sandbox by links", async () => {
+    await withWorld(taskFiles(reward), async ({ world, bash }) => {
+      await bash("ln -s /etc/hostname evil; rm -rf /logs /tests; ln -s /usr /logs; ln -s /usr/bin /tests");
+      const read = await world.call({ name: "read", arguments: new Map([["path", "evil"]]) });
+      expect(read).toMatchObject({ isError: true, text: "There is no file evil.\n[exit code 1]" });
+      expect((await world.grade(ending)).reward).toBe(0.5);
+    });
+    expect(existsSync("/usr/verifier")).toBe(false);
+  });
+
+  it("is still graded after a fork bomb and after killing all processes, and leaves none", async () => {
+    const name = `bomb-${process.pid}`;
+    await withWorld(taskFiles(reward), async ({ world, bash }) => {
+      await bash("kill -9 -1; kill -9 1");
+      expect(await bash("echo alive")).toBe("alive\n");
+      const bomb = `exec -a ${name} bash -c 'f() { f | f & }; trap "" TERM HUP; f; sleep 1'`;
+      await bash(`echo ${JSON.stringify(bomb).replaceAll("$", "\\$")} > bomb.sh; setsid bash bomb.sh`, 3);
+      const grade = await world.grade(ending);
+      expect(grade).toMatchObject({ reward: 0.5, log: "" });
+    });
+    expect(processesWith(name)).toEqual([]);
+  });
+
+  it("keeps processes in the background until the episode ends, and no longer", async () => {
+    const name = `server-${process.pid}`;
+    await withWorld(taskFiles(reward), async ({ bash }) => {
+      await bash(`(trap '' TERM HUP; exec -a ${name} sleep 1000) > /dev/null 2>&1 & disown`);
+      await bash(`setsid -f bash -c 'exec -a ${name}-2 sleep 1000' > /dev/null 2>&1; sleep 0.2`);
+      expect(processesWith(name)).toHaveLength(2);
+      // A process that keeps the output open does not keep the command from returning.
+      expect(await bash(`exec -a ${name}-3 sleep 1000 & echo started`)).toBe("started\n");
+      expect(processesWith(name)).toHaveLength(3);
+    });
+    expect(processesWith(name)).toEqual([]);
+  });
+
+  it("writes and prints no more than the bounds", async () => {
+    await withWorld(
+      taskFiles(reward, { toml: "[environment]\nnetwork_mode = 'no-network'\nstorage_mb = 8\n" }),
+      async ({ bash }) => {
+        const text = await bash("yes");
+        expect(text.length).toBeLessThan(61_000);
+        expect(text).toMatch(/bytes of output omitted[^]*\[killed: too much output\]$/);
+        expect(await bash("head -c 20000000 /dev/zero > big; stat -c %s big; rm big")).toMatch(
+          /No space left[^]*\n8\d{6}\n$/,
+        );
+        expect(await bash("sleep 100", 0.2)).toBe("[killed after 0.2 s]");
+        expect(await bash("head -c 100000000 /dev/zero > /dev/shm/big; echo $?")).toMatch(/No space left/);
+      },
+    );
+  });
+
+  it("ends at the time of its task, and is graded", async () => {
+    const toml = "[environment]\nnetwork_mode = 'no-network'\n[agent]\ntimeout_sec = 0.5\n";
+    await withWorld(taskFiles(reward, { toml }), async ({ world }) => {
+      const call = { name: "bash", arguments: fromPlain({ command: "sleep 60" }) as JsonObject };
+      const result = await world.call(call);
+      expect(result).toMatchObject({ endsEpisode: true, isError: true });
+      expect(result.text).toMatch(/The task's time of 0.5 seconds is over\.$/);
+      expect((await world.grade({ outcome: "completed" })).reward).toBe(0.5);
+    });
+  });
+});
+
+describe.skipIf(!hasBubblewrap())("a hostile task", { timeout: 120_000 }, () => {
+  it("with tests that hang is a named failure, and leaves no process", async () => {
+    const name = `hang-${process.pid}`;
+    const tests = `trap '' TERM INT HUP\nsetsid -f bash -c 'exec -a ${name} sleep 1000'\nexec -a ${name} sleep 1000`;
+    const toml = "[environment]\nnetwork_mode = 'no-network'\n[verifier]\ntimeout_sec = 1\n";
+    await withWorld(taskFiles(tests, { toml }), async ({ world }) => {
+      await expect(world.grade(ending)).rejects.toMatchObject({
+        failure: { boundary: "grader", code: "VerifierTimeoutError" },
+      });
+    });
+    expect(processesWith(name)).toEqual([]);
+  });
+
+  it("with rewards that are a link, a folder, a pipe or too long earns nothing", async () => {
+    const codeOf = (tests: string): Promise<unknown> =>
+      withWorld(taskFiles(`cd /logs/verifier; ${tests}`), ({ world }) =>
+        world.grade(ending).then(
+          (grade) => grade.reward,
+          (error: { readonly failure: { readonly code: string } }) => error.failure.code,
+        ),
+      );
+    expect(await codeOf("mkdir reward.json; mkfifo reward.txt")).toBe("RewardFileNotFoundError");
+    expect(await codeOf("ln -s /etc/hostname reward.txt")).toBe("RewardFileNotFoundError");
+    expect(await codeOf("head -c 100000 /dev/zero | tr '\\0' 1 > reward.txt")).toBe("VerifierOutputParseError");
+  });
+});

@@ -1,0 +1,55 @@
+// What tests of sandboxes share: whether this machine has them, tasks written for one test, and the
+// processes of this machine that carry a mark.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+/** True where bubblewrap is installed; elsewhere a run of Harbor tasks is refused. */
+export function hasBubblewrap(): boolean {
+  try {
+    execFileSync("bwrap", ["--version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes a folder of tasks, each with its files by path; returns its path. */
+export function writeTasks(tasks: Readonly<Record<string, Readonly<Record<string, string>>>>): string {
+  const folder = mkdtempSync(join(tmpdir(), "harbor-tasks-"));
+  for (const [name, files] of Object.entries(tasks)) {
+    for (const [path, content] of Object.entries(files)) {
+      const file = join(folder, name, path);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, content);
+    }
+  }
+  return folder;
+}
+
+/** The files of a task with these tests. */
+export function taskFiles(
+  tests: string,
+  { toml = "", ...files }: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+  return {
+    "task.toml": toml === "" ? '[environment]\nnetwork_mode = "no-network"\n' : toml,
+    "instruction.md": "Do it.\n",
+    "environment/Dockerfile": "FROM scratch\nWORKDIR /app\n",
+    "tests/test.sh": `#!/bin/bash\n${tests}\n`,
+    ...files,
+  };
+}
+
+/** Ids of the processes of this machine whose arguments contain the text. */
+export function processesWith(text: string): readonly string[] {
+  return readdirSync("/proc").filter((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8").includes(text);
+    } catch {
+      return false;
+    }
+  });
+}
