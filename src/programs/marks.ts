@@ -8,13 +8,15 @@
 // separated by commas. So a process that began later can detect the leftovers of a killed one.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { threadId } from "node:worker_threads";
 import { beginOf } from "./process-begin.ts";
 
 /** Name of the variable. */
 export const markName = "TRAINABLE_AGENTS_PROGRAM";
 
 let namespace: string | null = null;
-let marks = 0;
+/** Threads of a process number their programs apart. */
+let marks = threadId * 2 ** 32;
 
 /**
  * Process ids are only valid in their namespace, and processes in several namespaces may use the

@@ -4,6 +4,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { threadId } from "node:worker_threads";
 import { systemClock } from "../../lib/clock.ts";
 import { beginOf } from "../../programs/index.ts";
 
@@ -25,7 +26,8 @@ export type ControlGroup = {
 
 const root = "/sys/fs/cgroup";
 const prefix = "trainable-agents-";
-let count = 0;
+/** Threads of a process number their groups apart. */
+let count = threadId * 2 ** 32;
 
 /** The files of each limit, by version. */
 type Folder = { readonly path: string; readonly limits: Readonly<Record<string, string>> };

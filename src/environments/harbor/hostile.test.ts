@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { AttributedError } from "../../core/failure.ts";
 import { fromPlain } from "../../python-semantics/json/plain.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { harborSource, type HarborWorld } from "./index.ts";
@@ -10,7 +11,7 @@ import { hasBubblewrap, processesWith, taskFiles, writeTasks } from "./sandbox.t
 const reward = "echo 0.5 > /logs/verifier/reward.txt";
 const ending = { outcome: "completed" } as const;
 
-type Used = { readonly world: HarborWorld; bash(command: string, timeout?: number): Promise<string> };
+type Used = { readonly world: HarborWorld; readonly bash: (command: string, timeout?: number) => Promise<string> };
 
 /** Uses the world of one task; whatever the test does, the world is closed, and its folder removed. */
 async function withWorld<T>(files: Readonly<Record<string, string>>, use: (used: Used) => Promise<T>): Promise<T> {
@@ -149,7 +150,7 @@ describe.skipIf(!hasBubblewrap())("a hostile task", { timeout: 120_000 }, () => 
       withWorld(taskFiles(`cd /logs/verifier; ${tests}`), ({ world }) =>
         world.grade(ending).then(
           (grade) => grade.reward,
-          (error: { readonly failure: { readonly code: string } }) => error.failure.code,
+          (error: unknown) => (error as AttributedError).failure.code,
         ),
       );
     expect(await codeOf("mkdir reward.json; mkfifo reward.txt")).toBe("RewardFileNotFoundError");

@@ -179,7 +179,12 @@ export class HarborWorld implements Environment {
     const timeUp = `The task's time of ${this.#harbor.agentSeconds} seconds is over.`;
     if (remainingMs <= 0)
       return this.#record(call, { text: timeUp, isError: true, endsEpisode: true, info: new Map() });
-    const { timeoutMs, ...command } = this.#commandOf(call);
+    const asked = this.#commandOf(call);
+    if (asked === null) {
+      const text = `There is no tool "${call.name}"; the tools are bash, read and write.`;
+      return this.#record(call, { text, isError: true, endsEpisode: false, info: new Map() });
+    }
+    const { timeoutMs, ...command } = asked;
     const isLast = remainingMs < timeoutMs;
     const limitMs = Math.min(timeoutMs, remainingMs);
     const result = await this.#sandbox.run({ ...command, timeoutMs: limitMs, signal: options?.signal });
@@ -198,7 +203,7 @@ export class HarborWorld implements Environment {
     readonly run: readonly string[];
     readonly input?: string;
     readonly timeoutMs: number;
-  } {
+  } | null {
     const { commandMs } = this.#limits;
     const text = (key: string): string => {
       const value = given.get(key);
@@ -229,7 +234,7 @@ export class HarborWorld implements Environment {
         return { run, input: text("content"), timeoutMs: commandMs };
       }
       default:
-        throw new RangeError(`Cannot call "${name}": the tools are bash, read and write.`);
+        return null;
     }
   }
 
