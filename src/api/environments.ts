@@ -2,10 +2,9 @@
 // src/environments and a row here. Modules of users and files of tasks are found by their paths:
 // `load-environment.ts`.
 
-import { dataOptions } from "../environments/checkout/options.ts";
+import { dataOptions, tauBenchDomains } from "../environments/checkout/options.ts";
 import { harborOptions } from "../environments/harbor/options.ts";
 import { accessOptions, mcpOptions, taskOptions } from "../environments/remote/options.ts";
-import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
 import { soloSuffix, tau2Domains, tau2Options } from "../environments/tau2-bench/options.ts";
 import type { EnvironmentRow } from "../parts/environment.ts";
 import { type OptionTable, optionsOfAll, type SettingValues } from "../parts/setting.ts";

@@ -88,7 +88,7 @@ describe("defineEnvironment()", () => {
   });
 
   it("grades a truncated episode only if the definition says so", () => {
-    const definition = {
+    const steps = {
       name: "steps",
       guidelines: "",
       tools: { step: { description: "A step.", parameters: { type: "object" }, run: () => null } },
@@ -96,7 +96,7 @@ describe("defineEnvironment()", () => {
       grade: ({ outcome }: { readonly outcome: string }) => (outcome === "truncated" ? 0.5 : 1),
     };
     const rewards = [false, true].map((gradesTruncated) => {
-      const source = defineEnvironment({ ...definition, gradesTruncated });
+      const source = defineEnvironment({ ...steps, gradesTruncated });
       const environment = source.open(source.taskset("train").task(0));
       return (["completed", "truncated"] as const).map((outcome) => environment.grade({ outcome }));
     });

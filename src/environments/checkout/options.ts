@@ -1,8 +1,16 @@
-// The option of benchmarks whose tasks and tables are not part of this package.
+// The option of benchmarks whose tasks and tables are not part of this package, and the domains of
+// the first of them; code that only lists both loads neither tools nor the reader of a checkout.
 
 import { existsSync } from "node:fs";
 import { ConfigurationError } from "../../core/index.ts";
 import { folder, free, section } from "../../parts/setting.ts";
+
+const tauBenchNames = ["retail", "airline"] as const;
+
+export type TauBenchDomain = (typeof tauBenchNames)[number];
+
+/** Names of the domains that can be opened. */
+export const tauBenchDomains: readonly string[] = tauBenchNames;
 
 export const dataOptions = section("Tasks", {
   data: folder.help(

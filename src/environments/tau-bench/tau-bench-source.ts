@@ -7,7 +7,7 @@ import type { Environment, Grade, LocalEnvironmentSource, Task } from "../../cor
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { createTaskset } from "../../core/taskset.ts";
-import { type TauBenchDomain, tauBenchDomains } from "./domains.ts";
+import { type TauBenchDomain, tauBenchDomains } from "../checkout/options.ts";
 import { airlineDomain } from "./airline.ts";
 import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
 import { retailDomain } from "./retail.ts";
