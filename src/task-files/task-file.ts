@@ -13,8 +13,7 @@ import { createHash } from "node:crypto";
 import { dirname, extname, join, resolve } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { systemCode } from "../lib/system-error.ts";
-import { userCache } from "../system/cache-folder.ts";
-import { makeFolder } from "../system/make-folder.ts";
+import { makeFolder, userCache } from "../system/make-folder.ts";
 import { requireRegular } from "../system/regular-file.ts";
 import {
   BadRowError,
