@@ -24,7 +24,7 @@ const most = {
   pageValues: 10_000_000,
   rowCharacters: 16 * 2 ** 20,
   rows: 100_000_000,
-  /** Of all rows as JSON lines: a dictionary can repeat one long text in millions of rows. */
+  /** All rows as JSON lines together: a dictionary can repeat one long text in millions of rows. */
   writtenCharacters: 16 * 2 ** 30,
 };
 
@@ -212,7 +212,7 @@ function jsonOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, jsonOf(one)]));
 }
 
-// Without its parent nobody reads the rows.
+// Without its parent no one reads the rows.
 process.on("disconnect", () => process.exit());
 const [, , file = "", target = ""] = process.argv;
 const problem = await convert({ file, target }).then(() => null, messageOf);
