@@ -25,7 +25,7 @@ const limits = {
 };
 
 /** Binary files that belong here; any other is the cache or the output of a tool. */
-const binaryFiles = /\.(?:safetensors|eval|webp)$/;
+const binaryFiles = /\.(?:safetensors|eval|webp|parquet)$/;
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */
 export async function checkFiles() {

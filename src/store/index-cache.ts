@@ -6,8 +6,7 @@
 import { createHash } from "node:crypto";
 import { copyFile, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { userCache } from "../system/cache-folder.ts";
-import { makeFolder } from "../system/make-folder.ts";
+import { makeFolder, userCache } from "../system/make-folder.ts";
 import type { Episode } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { ByteWriter } from "./byte-writer.ts";

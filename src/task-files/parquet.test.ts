@@ -147,6 +147,21 @@ function damaged(): Uint8Array[] {
   });
 }
 
+test("a run of values that would end the process is refused", { timeout: 120_000 }, async () => {
+  const count = 2 ** 20;
+  const data = Array.from({ length: count }, () => "same");
+  const column = { name: "text", data, type: "STRING" as const, nullable: true };
+  const bytes = Buffer.from(parquetWriteBuffer({ columnData: [column], codec: "UNCOMPRESSED", pageSize: 2 ** 30, rowGroupSize: count })); // prettier-ignore
+  // The run of definition levels: its length, twice the count as a number of 7 bits a byte, and the level.
+  const run = bytes.indexOf(Buffer.from([0x80, 0x80, 0x80, 0x01, 0x01, 0x00]));
+  expect(run).toBeGreaterThan(0);
+  Buffer.from([0xfe, 0xff, 0xff, 0x7f]).copy(bytes, run);
+  await expect(openBytes("run.parquet", bytes)).rejects.toThrow(
+    /Cannot read "run.parquet": its reader ended with .*, as it does for values that need more than 1024 MB; correct --env-tasks/,
+  );
+  expect((await readdir(cache)).filter((name) => /\d-\d+$/.test(name))).toEqual([]);
+});
+
 test("damaged files are refused or read, in bounded memory", { timeout: 300_000 }, async () => {
   const before = process.memoryUsage().rss;
   for (const bytes of damaged()) {

@@ -2,31 +2,38 @@
 // needed at once, in any order; so the rows are written as JSON lines beside the index, once, and
 // read from there like those of any other file.
 
-import { Worker } from "node:worker_threads";
-import { systemCode } from "../lib/system-error.ts";
-import type { ParquetResult, ParquetSetup } from "./parquet-thread.ts";
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { ParquetResult, ParquetSetup } from "./parquet-process.ts";
 import { BadRowError } from "./records.ts";
 
-/** The same path from src/ and from dist/: threads always run the built program. */
-const program = new URL("../../dist/task-files/parquet-thread.js", import.meta.url);
+/** The same path from src/ and from dist/: other processes always run the built program. */
+const program = fileURLToPath(new URL("../../dist/task-files/parquet-process.js", import.meta.url));
 
 /** Limit on the memory of the decoder, in MB. */
 const mostMemory = 1024;
 
 /** Writes the rows of `file` as JSON lines to `target`. Rejects with a `BadRowError` for a file that cannot be read. */
-export async function writeParquetRows(setup: ParquetSetup): Promise<void> {
-  const worker = new Worker(program, { workerData: setup, resourceLimits: { maxOldGenerationSizeMb: mostMemory } });
+export async function writeParquetRows({ file, target }: ParquetSetup): Promise<void> {
+  const child = fork(program, [file, target], {
+    execArgv: [`--max-old-space-size=${mostMemory}`],
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+  });
   try {
     const { problem } = await new Promise<ParquetResult>((resolve, reject) => {
-      worker.once("message", resolve);
-      worker.once("error", reject);
-      worker.once("exit", (code) => reject(new BadRowError(null, `its reader ended with code ${code}`)));
+      child.once("message", (message) => resolve(message as ParquetResult));
+      child.once("error", reject);
+      child.once("exit", (code, signal) =>
+        reject(
+          new BadRowError(
+            null,
+            `its reader ended with ${signal ?? `code ${code}`}, as it does for values that need more than ${mostMemory} MB`,
+          ),
+        ),
+      );
     });
     if (problem !== null) throw new BadRowError(null, problem.replace(/\.$/, ""));
-  } catch (error) {
-    if (systemCode(error) !== "ERR_WORKER_OUT_OF_MEMORY") throw error;
-    throw new BadRowError(null, `its rows need more than ${mostMemory} MB of memory to be decoded`);
   } finally {
-    await worker.terminate();
+    child.kill("SIGKILL");
   }
 }

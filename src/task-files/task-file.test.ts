@@ -102,7 +102,7 @@ test.each(["jsonl", "csv"])("openTaskFile() refuses a line of 1 GB after 16 MB o
 const line = (at: number): string =>
   JSON.stringify({ id: `t${at}`, split: at % 3 === 0 ? "test" : "train", ...(at % 2 === 0 ? { tag: "even" } : {}), text: "x".repeat(60) }); // prettier-ignore
 const lines = (count: number): string => Array.from({ length: count }, (_, at) => `${line(at)}\n`).join("");
-/** As many rows as make an index worth a file. */
+/** Enough rows that their index is kept. */
 const many = 20_000;
 
 test("a second opening reads the index and no row, and gives the same table", async () => {

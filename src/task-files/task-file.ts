@@ -1,5 +1,5 @@
 // A file of tasks as a table. The first process reads all of it, checks each row and writes an index
-// to the user's cache; later ones read the index alone, and of the file only the rows that they run.
+// to the user's cache; later ones read only the index, and those rows of the file that they run.
 // The cache is the user's and not the run's, because every new run, every worker and every resume of
 // the same tasks would otherwise read the whole file once more.
 //
@@ -13,8 +13,7 @@ import { createHash } from "node:crypto";
 import { dirname, extname, join, resolve } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { systemCode } from "../lib/system-error.ts";
-import { userCache } from "../system/cache-folder.ts";
-import { makeFolder } from "../system/make-folder.ts";
+import { makeFolder, userCache } from "../system/make-folder.ts";
 import { requireRegular } from "../system/regular-file.ts";
 import {
   BadRowError,
@@ -57,7 +56,7 @@ type Source = {
   /** The file that holds its rows: the file itself, except for Parquet. */
   readonly rows: string;
   readonly kind: TextKind;
-  /** What a row begins on, for messages: Parquet has no lines. */
+  /** Name of a row's place, for messages: Parquet has no lines. */
   readonly unit: "line" | "row";
 };
 

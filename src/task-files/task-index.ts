@@ -17,7 +17,7 @@ export type FileState = {
 
 export type IndexedTrait = { readonly name: string; readonly count: number; readonly firstLine: number };
 
-/** What the index states about the file as a whole. */
+/** Facts about the file as a whole. */
 export type IndexFacts = {
   readonly rows: number;
   /** Names of the columns of CSV; `null` for other files. */
@@ -194,7 +194,7 @@ class IdSet {
   }
 }
 
-/** What a stored index belongs to: another reader, machine or state of the file has another one. */
+/** Owner of a stored index: another reader, machine or state of the file has another one. */
 export type IndexOwner = { readonly reader: string; readonly file: string; readonly state: FileState };
 
 const version = 1;

@@ -1,5 +1,5 @@
-// The contract of tasks as data: rows by split and number, whatever they are stored in. What the
-// fields of a row mean is up to the environment that reads them.
+// The contract of tasks as data: rows by split and number, in any form of storage. The environment
+// that reads the rows decides what their fields mean.
 
 /** One task as data. */
 export type TaskRow = {
@@ -22,7 +22,7 @@ export type TaskSplit = { readonly name: string; readonly size: number; readonly
  * the same object.
  */
 export interface TaskTable {
-  /** In the order of their first rows; none is empty. */
+  /** Ordered by their first rows; none is empty. */
   readonly splits: readonly TaskSplit[];
   /** Number of tasks of all splits. */
   readonly size: number;

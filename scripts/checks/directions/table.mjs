@@ -91,7 +91,7 @@ export const modules = {
   // Tasks as data: files and functions, for environments that have no tasks of their own.
   "task-files": {
     imports: ["core", "lib", "system", "python-semantics"],
-    packages: { hyparquet: "task-files/parquet-thread.ts" },
+    packages: { hyparquet: "task-files/parquet-process.ts" },
     isInternal: true,
   },
   // The contract of environments that run elsewhere; each protocol has a folder below it.

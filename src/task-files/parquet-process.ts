@@ -1,10 +1,9 @@
-// Thread that writes the rows of a Parquet file as JSON lines, one row group after the other. It is
-// a thread of its own because a hostile file of a few bytes can claim any number of values: pages are
-// checked before they are decoded, and what the decoder allocates beyond that ends this thread at
-// its limit, and not the process.
+// Process that writes the rows of a Parquet file as JSON lines, one row group after the other. It is
+// a process of its own because a hostile file of a few bytes can claim any number of values: pages are
+// checked before they are decoded, but a run of values within a page is not, and one that is too long
+// ends the JavaScript engine itself (a thread would take the run with it).
 
 import { open, stat } from "node:fs/promises";
-import { parentPort, workerData } from "node:worker_threads";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { parquetMetadataAsync, parquetReadObjects, snappyUncompress } from "hyparquet";
 import type { AsyncBuffer, Compressors, FileMetaData, ParquetParsers, RowGroup } from "hyparquet";
@@ -14,7 +13,7 @@ import { messageOf } from "../core/failure.ts";
 /** The file to read, and the file to write. */
 export type ParquetSetup = { readonly file: string; readonly target: string };
 
-/** The only message of the thread: `null` if all rows were written, otherwise what is wrong with the file. */
+/** The only message of the process: `null` if all rows were written, otherwise what is wrong with the file. */
 export type ParquetResult = { readonly problem: string | null };
 
 /** Limits on what a file may claim. */
@@ -24,10 +23,13 @@ const most = {
   pageBytes: 256 * 2 ** 20,
   pageValues: 10_000_000,
   rowCharacters: 16 * 2 ** 20,
+  rows: 100_000_000,
+  /** All rows as JSON lines together: a dictionary can repeat one long text in millions of rows. */
+  writtenCharacters: 16 * 2 ** 30,
 };
 
 /** Bytes of columns that are decoded at once. */
-const decodedBytes = 32 * 2 ** 20;
+const decodedBytes = 64 * 2 ** 20;
 /** Rows that are decoded at once. */
 const decodedRows = 50_000;
 const writtenCharacters = 2 ** 20;
@@ -76,10 +78,11 @@ async function convert({ file: path, target }: ParquetSetup): Promise<void> {
       },
     };
     const metadata = await readMetadata(buffer);
-    let [text, row, groupStart] = ["", 0, 0];
+    let [text, row, groupStart, written] = ["", 0, 0, 0];
     for (const group of metadata.row_groups) {
-      const rows = await checkGroup(group, buffer);
-      const parts = Math.max(Number(group.total_byte_size) / decodedBytes, rows / decodedRows, 1);
+      const { rows, bytes } = await checkGroup(group, buffer);
+      if (groupStart + rows > most.rows) throw new BadParquetError(`it has more than ${most.rows} rows`);
+      const parts = Math.max(bytes / decodedBytes, rows / decodedRows, 1);
       const step = Math.ceil(rows / parts);
       for (let start = groupStart; start < groupStart + rows; start += step) {
         const rowEnd = Math.min(groupStart + rows, start + step);
@@ -91,10 +94,13 @@ async function convert({ file: path, target }: ParquetSetup): Promise<void> {
           compressors,
           parsers,
         });
-        if (read.length !== rowEnd - start) throw new BadParquetError("it has fewer rows than it claims");
         for (const fields of read) {
           text += `${lineOf(fields, ++row)}\n`;
           if (text.length < writtenCharacters) continue;
+          written += text.length;
+          if (written > most.writtenCharacters) {
+            throw new BadParquetError(`its rows have more than ${most.writtenCharacters / 2 ** 30} GB as JSON`);
+          }
           await output.write(text);
           text = "";
         }
@@ -120,16 +126,23 @@ async function readMetadata(file: AsyncBuffer): Promise<FileMetaData> {
   return metadata;
 }
 
-/** Number of rows of a group, whose pages claim no more than the limits allow. */
-async function checkGroup({ num_rows, columns }: RowGroup, file: AsyncBuffer): Promise<number> {
+/** Number of rows of a group, and of bytes of its pages. They claim no more than the limits allow. */
+async function checkGroup(
+  { num_rows, columns }: RowGroup,
+  file: AsyncBuffer,
+): Promise<{ readonly rows: number; readonly bytes: number }> {
   const rows = Number(num_rows);
-  if (!Number.isSafeInteger(rows) || rows < 0) throw new BadParquetError(`a group claims ${num_rows} rows`);
+  if (!Number.isSafeInteger(rows) || rows < 0 || (rows > 0 && columns.length === 0)) {
+    throw new BadParquetError(`a group claims ${num_rows} rows in ${columns.length} columns`);
+  }
+  let bytes = 0;
   for (const { meta_data: column } of columns) {
     if (column === undefined) throw new BadParquetError("a column has no metadata");
     const { dictionary_page_offset, data_page_offset, total_compressed_size } = column;
     const start = Number(dictionary_page_offset || data_page_offset);
     const view = new DataView(await file.slice(start, start + Number(total_compressed_size)));
     const reader = { view, offset: 0 };
+    let found = 0;
     while (reader.offset < view.byteLength - 1) {
       const before = reader.offset;
       const page = parquetHeader(reader);
@@ -138,13 +151,15 @@ async function checkGroup({ num_rows, columns }: RowGroup, file: AsyncBuffer): P
       if (values === undefined || !(values >= 0 && values <= most.pageValues)) {
         throw new BadParquetError(`a page claims ${values ?? "no"} values`);
       }
-      bounded(page.uncompressed_page_size);
+      bytes += bounded(page.uncompressed_page_size);
+      if (dictionary_page_header === undefined) found += values;
       const end = reader.offset + page.compressed_page_size;
       if (!(end > before && end <= view.byteLength)) throw new BadParquetError("a page ends outside of its column");
       reader.offset = end;
     }
+    if (found < rows) throw new BadParquetError(`a group claims ${rows} rows, and a column of it has ${found} values`);
   }
-  return rows;
+  return { rows, bytes };
 }
 
 /** A row as a line of JSON. A cell without a value is absent, as in CSV. */
@@ -197,6 +212,8 @@ function jsonOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, jsonOf(one)]));
 }
 
-const problem = await convert(workerData as ParquetSetup).then(() => null, messageOf);
-// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
-parentPort!.postMessage({ problem } satisfies ParquetResult);
+// Without its parent no one reads the rows.
+process.on("disconnect", () => process.exit());
+const [, , file = "", target = ""] = process.argv;
+const problem = await convert({ file, target }).then(() => null, messageOf);
+process.send!({ problem } satisfies ParquetResult);
