@@ -5,7 +5,6 @@
 import { dataOptions } from "../environments/checkout/options.ts";
 import { harborOptions } from "../environments/harbor/options.ts";
 import { accessOptions, mcpOptions, taskOptions } from "../environments/remote/options.ts";
-import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
 import { soloSuffix, tau2Domains, tau2Options } from "../environments/tau2-bench/options.ts";
 import type { EnvironmentRow } from "../parts/environment.ts";
 import { type OptionTable, optionsOfAll, type SettingValues } from "../parts/setting.ts";
@@ -23,7 +22,7 @@ const rows = {
   "tau-bench": row({
     type: "family",
     form: "tau-bench/<domain>",
-    names: tauBenchDomains.map((domain) => `tau-bench/${domain}`),
+    names: ["tau-bench/retail", "tau-bench/airline"],
     options: dataOptions,
     load: () => import("../environments/tau-bench/open.ts"),
   }),

@@ -109,8 +109,7 @@ export const modules = {
   },
   "environments/tau-bench": {
     imports: ["core", "lib", "python-semantics", "parts", "environments/checkout", "environments/tables"],
-    // Names of its domains, listed without opening any data.
-    entries: ["domains.ts", "open.ts"],
+    entries: ["open.ts"],
     packages: { "@lezer/common": "environments/tau-bench/checkout/" },
   },
   "environments/tau2-bench": {

@@ -15,6 +15,5 @@ export type { PreparedFiles, PreparedFolder, PrepareOptions } from "../checkout/
 export type { TauUserPrompts } from "./checkout/user-prompts.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
 export { hashText, SharedBase, World } from "./world.ts";
-export { tauBenchDomains } from "./domains.ts";
-export { loadTauBench, type TauBenchOptions, tauBenchSource } from "./tau-bench-source.ts";
+export { loadTauBench, type TauBenchOptions, tauBenchDomains, tauBenchSource } from "./tau-bench-source.ts";
 export { TauEpisode, type TauEpisodeOptions, type TauStep, type TauUser } from "./tau-episode.ts";

@@ -7,7 +7,6 @@ import type { Environment, Grade, LocalEnvironmentSource, Task } from "../../cor
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { createTaskset } from "../../core/taskset.ts";
-import { type TauBenchDomain, tauBenchDomains } from "./domains.ts";
 import { airlineDomain } from "./airline.ts";
 import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
 import { retailDomain } from "./retail.ts";
@@ -22,10 +21,10 @@ export type TauBenchOptions = {
   readonly folder: string;
 };
 
-const domains: Readonly<Record<TauBenchDomain, TauDomain>> = {
-  retail: retailDomain,
-  airline: airlineDomain,
-};
+const domains: Readonly<Record<string, TauDomain>> = { retail: retailDomain, airline: airlineDomain };
+
+/** Names of the domains that can be opened. */
+export const tauBenchDomains: readonly string[] = Object.keys(domains);
 
 /**
  * The data of a domain, read once per process and folder. Rejects with a `ConfigurationError` that
