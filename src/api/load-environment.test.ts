@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
+import { tauBenchDomains } from "../environments/tau-bench/index.ts";
+import { environmentNames } from "./environments.ts";
 import { loadEnvironment, placeOfFault, checkedSource } from "./load-environment.ts";
 
 const agenda = {
@@ -238,5 +240,12 @@ describe("checkedSource()", () => {
     checkedSource(source, "lamp.ts");
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect([opened, closed]).toEqual([1, 1]);
+  });
+});
+
+describe("environmentNames", () => {
+  it("has every domain of tau-bench, whose module is loaded when one is opened", () => {
+    const listed = environmentNames.filter((name) => name.startsWith("tau-bench/"));
+    expect(listed).toEqual(tauBenchDomains.map((domain) => `tau-bench/${domain}`));
   });
 });

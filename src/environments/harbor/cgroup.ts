@@ -119,6 +119,6 @@ export function removeLeftovers(): void {
       }
     }
   } catch {
-    // Without control groups there are no leftovers.
+    // A machine without control groups has no leftovers.
   }
 }

@@ -13,7 +13,7 @@ const ending = { outcome: "completed" } as const;
 
 type Used = { readonly world: HarborWorld; readonly bash: (command: string, timeout?: number) => Promise<string> };
 
-/** Uses the world of one task; whatever the test does, the world is closed, and its folder removed. */
+/** Uses the world of one task, which is closed in every case; its folder is removed. */
 async function withWorld<T>(files: Readonly<Record<string, string>>, use: (used: Used) => Promise<T>): Promise<T> {
   const folder = writeTasks({ hostile: files });
   try {
@@ -118,6 +118,12 @@ describe.skipIf(!hasBubblewrap())("a hostile policy", { timeout: 120_000 }, () =
         expect(await bash("head -c 100000000 /dev/zero > /dev/shm/big; echo $?")).toMatch(/No space left/);
       },
     );
+  });
+
+  it("is told that a command is too long for the system", async () => {
+    await withWorld(taskFiles(reward), async ({ bash }) => {
+      expect(await bash(`echo ${"x".repeat(200_000)}`)).toMatch(/^The command is too long/);
+    });
   });
 
   it("ends at the time of its task, and is graded", async () => {

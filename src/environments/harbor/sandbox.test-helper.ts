@@ -1,5 +1,5 @@
-// What tests of sandboxes share: whether this machine has them, tasks written for one test, and the
-// processes of this machine that carry a mark.
+// Helpers of tests of sandboxes: a check that this machine has them, tasks written for one test, and
+// the processes of this machine whose arguments carry a mark.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

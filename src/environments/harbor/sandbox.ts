@@ -1,7 +1,7 @@
 // The sandbox of one episode: bubblewrap with namespaces of its own and a root of its own in memory,
-// in which only /usr and what belongs to it is the machine's, read-only. Commands enter it one by one;
-// what they leave running stays until the episode ends, as in a container. Not a container of an
-// image: there is no image, no build and no root user.
+// in which only /usr and the files that belong to it are the machine's, read-only. Commands enter it
+// one by one; their background processes stay until the episode ends, as in a container. Not a container of an
+// image: it has no builds and no root user.
 //
 // Three properties are measured, and tested in `hostile.test.ts`. A process with all capabilities of
 // the sandbox remounts /usr as writable, so they are dropped, also for commands that enter later. A

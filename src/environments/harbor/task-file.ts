@@ -70,7 +70,7 @@ export type TaskSettings = {
   readonly storageMb: number | null;
   /** Variables with their references to variables of this process resolved. */
   readonly variables: Readonly<Record<"environment" | "verifier" | "solution", Readonly<Record<string, string>>>>;
-  /** What the sandbox cannot give, as phrases for a message. */
+  /** Requests that the sandbox cannot meet, as phrases for a message. */
   readonly refused: readonly string[];
 };
 

@@ -70,7 +70,7 @@ function taskNames(folder: string): readonly (string | null)[] {
   );
 }
 
-/** `null` if there is no such entry. A link is not followed. */
+/** Returns `null` for a missing entry. Links are not followed. */
 function statIn(folder: string, name: string): Stats | null {
   try {
     return lstatSync(join(folder, name));
@@ -119,7 +119,7 @@ function readTask(
   };
 }
 
-/** What is known of a task before the rest of its files is read. */
+/** The parts of a task that are known before the rest of its files is read. */
 function emptyTask(folder: string): Omit<HarborTask, keyof TaskSettings> {
   return {
     id: basename(folder),

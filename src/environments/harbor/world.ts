@@ -34,6 +34,8 @@ const megabyte = 1024 * 1024;
 const defaults = { memoryMb: 2048, storageMb: 1024, processes: 512 };
 const mostRewardBytes = 65_536;
 const defaultLines = 2000;
+/** Linux takes arguments of up to 131,072 bytes. */
+const mostArgumentBytes = 100_000;
 
 const object = (properties: Readonly<Record<string, unknown>>, required: readonly string[]) => ({
   type: "object",
@@ -185,6 +187,10 @@ export class HarborWorld implements Environment {
       return this.#record(call, { text, isError: true, endsEpisode: false, info: new Map() });
     }
     const { timeoutMs, ...command } = asked;
+    if (command.run.some((word) => Buffer.byteLength(word) > mostArgumentBytes)) {
+      const text = `The command is too long: at most ${mostArgumentBytes} bytes are possible; write a file first.`;
+      return this.#record(call, { text, isError: true, endsEpisode: false, info: new Map() });
+    }
     const isLast = remainingMs < timeoutMs;
     const limitMs = Math.min(timeoutMs, remainingMs);
     const result = await this.#sandbox.run({ ...command, timeoutMs: limitMs, signal: options?.signal });
@@ -221,6 +227,7 @@ export class HarborWorld implements Environment {
       case "read": {
         const run = [
           "/bin/bash",
+          "--norc",
           "-c",
           shellTools.read,
           word("path"),
