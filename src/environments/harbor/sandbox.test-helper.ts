@@ -6,10 +6,27 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** True where bubblewrap is installed; elsewhere a run of Harbor tasks is refused. */
+/**
+ * True where bubblewrap works: it is installed, and the machine allows its namespaces, which
+ * containers often forbid. Elsewhere a run of Harbor tasks is refused.
+ */
 export function hasBubblewrap(): boolean {
+  const asNobody =
+    process.getuid?.() === 0 ? ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] : [];
+  const sandbox = [
+    "bwrap",
+    "--unshare-all",
+    "--unshare-user",
+    "--disable-userns",
+    "--cap-drop",
+    "ALL",
+    "--ro-bind",
+    "/",
+    "/",
+  ];
+  const [file = "", ...args] = [...asNobody, ...sandbox, "true"];
   try {
-    execFileSync("bwrap", ["--version"], { stdio: "ignore" });
+    execFileSync(file, args, { stdio: "ignore", cwd: "/" });
     return true;
   } catch {
     return false;
