@@ -113,9 +113,12 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     const group = (index: number, key: string): Promise<Answer> =>
       send(`${url}/v1/groups`, { task_index: index, group_size: 4, wait_seconds: 60 }, { "idempotency-key": key });
     expect((await group(0, "zero")).status).toBe(200);
+    // Slow turns, so that no episode ends before the disk is full.
+    turnMs = 1000;
     const inFlight = group(1, "one");
     await rest(100);
     await fill();
+    turnMs = 20;
     for (const refused of [await inFlight, await group(2, "two")]) {
       expect([refused.status, refused.retryAfter]).toEqual([503, "5"]);
       expect(JSON.stringify(refused.body)).toContain("make room on the disk");
@@ -126,9 +129,11 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     await makeRoom();
     expect(await send(`${url}/health`)).toMatchObject({ status: 200, body: { status: "open" } });
     expect((await group(1, "one")).status).toBe(200);
+    turnMs = 1000;
     const next = group(3, "three");
     await rest(100);
     await fill();
+    turnMs = 20;
     expect((await next).status).toBe(503);
     server.child.kill("SIGKILL");
     await server.ended;
