@@ -5,11 +5,12 @@
 import { posix } from "node:path";
 import { parse } from "smol-toml";
 import { z } from "zod";
+import { anyNames } from "../../lib/any-names.ts";
 
 /** Seconds; Harbor waits without an end where a task names none. */
 const seconds = z.number().positive().max(2_000_000);
 const text = z.string().max(10_000);
-const variables = z.record(z.string().regex(/^[A-Za-z_]\w*$/), text).default({});
+const variables = anyNames(text, { name: z.string().regex(/^[A-Za-z_]\w*$/) }).default({});
 const network = z.enum(["public", "no-network", "allowlist"]);
 const some = z.unknown().optional();
 
