@@ -67,7 +67,7 @@ export async function packAndInstall(folder) {
 function judgeInstalled(folder) {
   const own = filesOf(installedIn(folder));
   const isOurs =
-    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.(?:md|svg|webp)|examples\/.*\.(?:ts|mjs|py|sh|jsonl?|jinja|md)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm)|dist\/viewer\/page\/app\.css)$/;
+    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.(?:md|svg|webp)|examples\/.*\.(?:ts|mjs|py|sh|jsonl?|jinja|md)|examples\/harbor\/[a-z-]+\/(?:task\.toml|environment\/.*)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm)|dist\/viewer\/page\/app\.css)$/;
   const problems = [
     ...pageSize().problems,
     ...own

@@ -132,6 +132,27 @@ describe("a store whose disk is full", () => {
     );
   }, 120_000);
 
+  it("is tried after a request to retry, even if an attempt from before is still failing", async () => {
+    const patient = new Disk("here", patience);
+    const full = Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC" });
+    let hasRoom = false;
+    let fail = (): void => undefined;
+    let attempts = 0;
+    const written = patient.repeat(async () => {
+      attempts++;
+      if (hasRoom) return "written";
+      if (attempts === 2) await new Promise<void>((end) => (fail = end));
+      throw full;
+    });
+    while (attempts < 2) await later(1);
+    hasRoom = true;
+    const retried = patient.retry();
+    fail();
+    expect(await retried).toBe(null);
+    expect(await written).toBe("written");
+    expect(attempts).toBe(3);
+  });
+
   it("says so while it waits, tries at once when it is told to, and is silent afterwards", async () => {
     const store = createFileRunStore(newFolder(), { patience });
     await store.begin(manifest);
