@@ -144,7 +144,7 @@ describe("a store whose disk is full", () => {
       if (attempts === 2) await new Promise<void>((end) => (fail = end));
       throw full;
     });
-    while (attempts < 2) await later(1);
+    await expect.poll(() => attempts).toBe(2);
     hasRoom = true;
     const retried = patient.retry();
     fail();

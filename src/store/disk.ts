@@ -76,7 +76,7 @@ export class Disk {
 
   /** Retries waiting writes at once. Resolves with the remaining fault; `null` if there is none. */
   async retry(): Promise<DiskFault | null> {
-    // The first attempt to end may have begun before this call, when there was no room yet.
+    // The first attempt to end may have begun before this call, when the disk was still full.
     for (let round = 0; round < 2 && this.#held.size > 0; round++) {
       const tried = this.#tried.wait();
       this.#resting.wake();

@@ -24,7 +24,7 @@ export function hasBubblewrap(): boolean {
     "/",
     "/",
   ];
-  const [file = "", ...args] = [...asNobody, ...sandbox, "true"];
+  const [file, ...args] = [...asNobody, ...sandbox, "true"];
   try {
     execFileSync(file, args, { stdio: "ignore", cwd: "/" });
     return true;
