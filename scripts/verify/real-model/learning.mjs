@@ -4,7 +4,8 @@
 // each adapter: the pass rate must rise by 30 points, with an interval paired by task and pooled over
 // the seeds that excludes 15, and the control must not rise by more than chance explains.
 // `learning:before`, `learning:seed-1` or `learning:control` runs one of them only, `learning:report`
-// none.
+// none; `learning:llama-cpp` plays the held-out tasks with the adapters of trainings that have ended,
+// in llama.cpp and without Python.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -12,6 +13,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { root } from "../../run-command.mjs";
+import { installLlama } from "../peers.mjs";
 import { CannotVerify } from "../python.mjs";
 import { freePorts, startServer } from "../servers.mjs";
 import { drawLearning } from "./learning-picture.mjs";
@@ -48,6 +50,7 @@ const world = {
 export async function verifyRealLearning({ gguf, python, folder, only, quick }) {
   const tasks = quick ? 4 : heldOut;
   const place = (/** @type {string} */ name) => join(folder, quick ? `quick-${name}` : name);
+  if (only === "llama-cpp") return playInLlamaCpp(place, { gguf: await gguf("0.5B"), tasks });
   for (const name of ["before", ...Object.keys(trainings)].filter((one) => only === null || one === only)) {
     const given = { gguf: await gguf("0.5B"), python: python() };
     const training = trainings[name];
@@ -141,23 +144,58 @@ async function playGreedily({ gguf, python, adapter, tasks, folder }) {
     timeoutMs: 600_000,
   });
   try {
-    const flags = existsSync(join(out, "run.json"))
-      ? ["--resume", out]
-      : [
-          ...["--engine", "sglang", "--url", server.url, "--model", tokenizer, "--env", world.env, "--split", "test"],
-          ...["--tasks", `0-${tasks - 1}`, "--group-size", "1", "--temperature", "0", "--strategy", world.strategy],
-          ...["--max-turns", String(world.maxTurns), "--max-new-tokens", String(world.maxNewTokens)],
-          ...["--max-context-tokens", String(world.maxContextTokens), "--concurrency", "32", "--out", out],
-        ];
-    const { status } = spawnSync(process.execPath, [join(root, "dist", "cli", "main.js"), "rollout", ...flags], {
-      stdio: ["ignore", "inherit", "inherit"],
-    });
-    if (status !== 0)
-      throw new CannotVerify(`Cannot verify: the rollout ended with code ${status}; run this again to resume it.`);
+    const policy = ["--engine", "sglang", "--url", server.url, "--model", tokenizer, "--concurrency", "32"];
+    playHeldOut(policy, { tasks, out, cwd: root });
     await writeFile(join(folder, "done"), "");
   } finally {
     await server.kill();
   }
+}
+
+/**
+ * Plays held-out tasks greedily, or resumes such a run. Throws if it does not end well.
+ *
+ * @param {readonly string[]} policy Flags.
+ * @param {{ readonly tasks: number, readonly out: string, readonly cwd: string }} options
+ */
+function playHeldOut(policy, { tasks, out, cwd }) {
+  const flags = existsSync(join(out, "run.json"))
+    ? ["--resume", out]
+    : [
+        ...[...policy, "--env", world.env, "--split", "test", "--strategy", world.strategy],
+        ...["--tasks", `0-${tasks - 1}`, "--group-size", "1", "--temperature", "0", "--out", out],
+        ...["--max-turns", String(world.maxTurns), "--max-new-tokens", String(world.maxNewTokens)],
+        ...["--max-context-tokens", String(world.maxContextTokens)],
+      ];
+  const { status } = spawnSync(process.execPath, [join(root, "dist", "cli", "main.js"), "rollout", ...flags], {
+    cwd,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  if (status !== 0)
+    throw new CannotVerify(`Cannot verify: the rollout ended with code ${status}; run this again to resume it.`);
+}
+
+/**
+ * Plays the held-out tasks with each adapter as a GGUF file.
+ *
+ * @param {(name: string) => string} place
+ * @param {{ readonly gguf: string, readonly tasks: number }} options
+ * @returns {Promise<number>} The exit code: 1 if an adapter passes fewer tasks than in PyTorch, by more than five in a hundred.
+ */
+async function playInLlamaCpp(place, { gguf, tasks }) {
+  const cwd = installLlama();
+  let isWorse = false;
+  for (const name of Object.keys(trainings).filter((one) => existsSync(join(place(`${one}-evaluation`), "done")))) {
+    const adapter = join(await newestCheckpoint(place(name)), "adapter.gguf");
+    const out = join(place(`${name}-llama-cpp`), "run");
+    const policy = ["--gguf", gguf, "--gguf-adapter", adapter, "--model", join(place(name), "model")];
+    playHeldOut(policy, { tasks, out, cwd });
+    const [here, torch] = [await passes(out), await passes(join(place(`${name}-evaluation`), "run"))];
+    const [passed, expected] = [here, torch].map((list) => mean([...list.values()]));
+    isWorse ||= (passed ?? 0) < (expected ?? 0) - 0.05;
+    process.stdout.write(`${name}: ${points(passed ?? 0)} % in llama.cpp, ${points(expected ?? 0)} % in PyTorch\n`);
+  }
+  return isWorse ? 1 : 0;
 }
 
 /** The checkpoint that a training wrote last. @param {string} out */
