@@ -185,7 +185,7 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
     expect(transcriptOf(episode)).not.toContain("agent:");
   });
 
-  test("a user that fails is no failure of the agent", async () => {
+  test("a failing user is not the agent's failure, and the conversation is kept", async () => {
     const user: UserSource = {
       name: "broken",
       create: () => ({
@@ -193,13 +193,15 @@ describe("an agent over ACP", { timeout: 120_000 }, () => {
         reply: () => Promise.reject(new Error("out of order")),
       }),
     };
-    const { outcome, failure } = await oddly("answers", { user });
+    const episode = await oddly("answers", { user });
+    const { outcome, failure } = episode;
     expect([outcome, failure?.boundary]).toEqual(["failed", "user"]);
     expect(failure?.message).toContain("out of order");
+    expect(transcriptOf(episode)).toBe("user: Hello.\nagent: I do not know.\n");
   });
 
   test.each<[RolloutOptions, string]>([
-    [{ agentPermissions: "other,sudo" }, 'there is no kind "sudo"'],
+    [{ agentPermissions: "other,sudo" }, '"sudo" is not a kind of tool call'],
     [{ agentCommand: "node a.mjs" }, "both run the episodes"],
     [{ env: "tasks.jsonl" }, "it is a file of tasks"],
     [{ strategy: "react" }, "Cannot use --strategy with --agent-acp"],

@@ -58,7 +58,8 @@ export async function openPrograms(
   const { settings, environment, user, redact } = parts;
   const { agentAcp, agentTimeout, model, engine, agentModel, split, openTimeout, environmentTimeout } = settings;
   const hasWorld = !isTaskFile(environment);
-  const acp = agentAcp === null ? null : await acpSettings(settings, hasWorld);
+  const acp =
+    agentAcp === null ? null : { permissions: await permissionsOf(settings, hasWorld), version: packageVersion() };
   const { openAgentPrograms } = await import("../gateway/index.ts");
   const { agentTaskLine } = await import("./agent-tasks.ts");
   const hosted = {
@@ -75,7 +76,6 @@ export async function openPrograms(
   const programs = await openAgentPrograms({
     command: agentProgram(settings) ?? "",
     acp,
-    version: packageVersion(),
     timeoutMs: milliseconds(agentTimeout),
     cwd,
     variables,
@@ -94,10 +94,7 @@ export async function openPrograms(
 }
 
 /** Rejects with a `ConfigurationError` for tasks without a user, and for unknown permissions. */
-async function acpSettings(
-  { env, agentPermissions }: RolloutSettings,
-  hasWorld: boolean,
-): Promise<{ readonly permissions: AgentPermissions }> {
+async function permissionsOf({ env, agentPermissions }: RolloutSettings, hasWorld: boolean): Promise<AgentPermissions> {
   const { loadAcp, permissionKinds } = await import("../gateway/index.ts");
   if (!hasWorld) {
     throw new ConfigurationError(
@@ -105,11 +102,12 @@ async function acpSettings(
     );
   }
   await loadAcp();
-  if (agentPermissions === "all") return { permissions: "all" };
+  if (agentPermissions === "all") return "all";
+  if (agentPermissions === "none") return [];
   const permissions = agentPermissions.split(",").map((kind) => kind.trim());
-  const unknown = permissions.find((kind) => !(permissionKinds as readonly string[]).includes(kind) && kind !== "none");
-  if (unknown === undefined) return { permissions };
+  const unknown = permissions.find((kind) => !(permissionKinds as readonly string[]).includes(kind));
+  if (unknown === undefined) return permissions;
   throw new ConfigurationError(
-    `Cannot use --agent-permissions "${agentPermissions}": there is no kind "${unknown}"; use all, none, or some of ${permissionKinds.join(", ")}.`,
+    `Cannot use --agent-permissions "${agentPermissions}": "${unknown}" is not a kind of tool call; use all, none, or some of ${permissionKinds.join(", ")}.`,
   );
 }

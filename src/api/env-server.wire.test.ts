@@ -5,7 +5,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Episode } from "../core/index.ts";
 import { openRunFolder } from "../store/index.ts";
@@ -80,6 +82,25 @@ describe("serveEnvironment()", () => {
     expect(remote.map(withoutTimes)).toEqual(local.map(withoutTimes));
     expect(server.sessions()).toEqual({ opened: 12, closed: 12, active: 0 });
   });
+
+  it.each([["legacy"], ["auto"], [{ pin: "2026-07-28" }]] as const)(
+    "serves clients that start their servers as programs (%j), through the bridge of ACP agents",
+    async (mode) => {
+      const bridge = fileURLToPath(new URL("../../dist/gateway/acp/mcp-bridge.js", import.meta.url));
+      const mcp = new Client({ name: "another", version: "1" }, { versionNegotiation: { mode } });
+      const env = { TRAINABLE_AGENTS_MCP_URL: `${server.url}/mcp?task=3&seed=1` };
+      await mcp.connect(new StdioClientTransport({ command: process.execPath, args: [bridge], env }));
+      expect(mcp.getNegotiatedProtocolVersion() === "2026-07-28").toBe(mode !== "legacy");
+      expect(mcp.getInstructions()).toContain("Talk to the user");
+      expect((await mcp.listTools()).tools.map(({ name }) => name)).toContain("look_up");
+      expect(await mcp.callTool({ name: "look_up", arguments: { id: "#W1" } })).toMatchObject({ isError: true });
+      await expect(mcp.callTool({ name: "nothing", arguments: {} })).rejects.toMatchObject({ code: -32602 });
+      await server.close();
+      const asking = mcp.callTool({ name: "look_up", arguments: { id: "#W1" } });
+      await expect(asking).rejects.toThrow("The environment does not answer");
+      await mcp.close();
+    },
+  );
 
   it("gives another client tools, a user to talk to and a reward", async () => {
     const { mcp, end } = await client(`${server.url}/mcp?task=3&seed=1`);

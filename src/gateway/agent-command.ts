@@ -2,7 +2,7 @@
 // in time and output, and terminated together with everything that it started. The last line that
 // it prints may be its reward.
 
-import type { StopReason } from "../core/index.ts";
+import type { Failure, StopReason } from "../core/index.ts";
 import { programError } from "../lib/program-error.ts";
 import { Program } from "../programs/index.ts";
 
@@ -35,6 +35,8 @@ export type AgentRun = {
    * or if it was too late.
    */
   readonly problem: { readonly code: string; readonly state: string } | null;
+  /** Failure of the user or the environment of an ACP agent; `null` for other programs. */
+  readonly failure: Failure | null;
   /** Why the conversation with an ACP agent ended; `null` for other programs, and after a problem. */
   readonly stopReason: StopReason | null;
   /** True for an ACP agent. */
@@ -97,6 +99,7 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
           stdout,
           stderr,
           problem,
+          failure: null,
           stopReason: null,
           isPrompted: false,
         });

@@ -12,7 +12,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import {
   attribute,
-  AttributedError,
   type Episode,
   type EpisodeEvent,
   faultAt,
@@ -29,7 +28,7 @@ import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { episodeSamples, type RunEpisode } from "../rollout/index.ts";
 import { type AgentRun, runAgentCommand, sessionVariables } from "./agent-command.ts";
 import { GatewayHandler } from "./gateway.ts";
-import type { AgentPermissions } from "./acp/permissions.ts";
+import type { AgentPermissions } from "./acp/acp-library.ts";
 import { serveSocket } from "./serve-socket.ts";
 import { GatewayError } from "./request.ts";
 import { ProgramWorlds } from "./program-worlds.ts";
@@ -47,9 +46,11 @@ export type AgentProgramsOptions = {
    * Settings of an agent that speaks the Agent Client Protocol; `worlds` must then be given.
    * @default the program reads its task from its environment, and prints its reward
    */
-  readonly acp?: { readonly permissions: AgentPermissions } | null;
-  /** Version of this package, as ACP agents see it. @default "0" */
-  readonly version?: string;
+  readonly acp?: {
+    readonly permissions: AgentPermissions;
+    /** Version of this package, as agents see it. */
+    readonly version: string;
+  } | null;
   readonly cwd: string;
   /** Environment variables of this process; programs receive only those that locate things. */
   readonly variables: Readonly<Record<string, string | undefined>>;
@@ -101,7 +102,7 @@ const longestOutput = 4000;
 
 /** Opens a gateway on a free port of this machine, for programs that run here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
-  const { modelName = "policy", worlds = null, acp = null, version = "0", redact = (text) => text } = options;
+  const { modelName = "policy", worlds = null, acp = null, redact = (text) => text } = options;
   const sessions = new Map<string, ProgramSession>();
   const opened = new ProgramWorlds(worlds);
   const ofKey = (key: string): ProgramSession => {
@@ -159,7 +160,6 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
             ).runAcpAgent({
               ...started,
               ...acp,
-              version,
               toolsUrl: `${listener.url}/s/${key}/mcp`,
               maxPrompts: session.settings.episode.limits?.maxTurns ?? Infinity,
               converse: (onEnd) => opened.converse(session, onEnd),
@@ -255,13 +255,11 @@ async function playedIn(
     finished = await run();
   } catch (error) {
     if (signal.aborted) return session.end("cancelled");
-    // The user or the environment of an agent that is prompted.
-    if (error instanceof AttributedError) return session.end("fault", error.failure);
     const message = `Cannot run the program of episode "${id}": it could not be started: ${messageOf(error)}`;
     return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
   }
   if (signal.aborted) return session.end("cancelled");
-  const { exitCode, isTimedOut, reward, stdout, stderr, problem, stopReason, isPrompted } = finished;
+  const { exitCode, isTimedOut, reward, stdout, stderr, problem, failure, stopReason, isPrompted } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
   await session.add({
     type: "program",
@@ -274,7 +272,8 @@ async function playedIn(
     ...(isPrompted ? { isPrompted } : {}),
   });
   // The reward of a program that did not get an answer says nothing about the model.
-  if (session.fault !== null) return session.end("fault", session.fault);
+  const fault = session.fault ?? failure;
+  if (fault !== null) return session.end("fault", fault);
   const isDone = problem === null && !isTimedOut;
   const outcome = stopReason === null ? "completed" : outcomeOf(stopReason);
   if (isDone && worlds.grades(session, reward)) {
@@ -283,7 +282,7 @@ async function playedIn(
     } catch (error) {
       return session.end("fault", attribute(error, "grader").failure);
     }
-    return session.end(session.limit ?? stopReason ?? "session_ended");
+    return session.end(stopReason ?? session.limit ?? "session_ended");
   }
   if (isDone && reward !== null) {
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });

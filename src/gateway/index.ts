@@ -30,8 +30,7 @@ export {
   type AgentProgramsOptions,
   openAgentPrograms,
 } from "./agent-programs.ts";
-export { type AgentPermissions, permissionKinds } from "./acp/permissions.ts";
-export { loadAcp } from "./acp/acp-library.ts";
+export { type AgentPermissions, loadAcp, permissionKinds } from "./acp/acp-library.ts";
 export { GatewayError } from "./request.ts";
 export type {
   ClientSampling,

@@ -151,9 +151,8 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     expect([await isOver(theirs), await isOver(mine)]).toEqual([false, false]);
     child.kill("SIGKILL");
     await once(child, "exit");
-    expect(await isOver(theirs)).toBe(false);
-    // The shell, its sleep and the detached process.
-    expect(killOrphans()).toBeGreaterThanOrEqual(2);
+    // Any other process that starts a program, such as a test beside this one, may end them first.
+    killOrphans();
     expect([await isOver(theirs), await isOver(mine)]).toEqual([true, false]);
     own.kill();
     expect(await isOver(mine)).toBe(true);

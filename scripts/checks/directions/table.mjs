@@ -25,7 +25,8 @@ export const modules = {
   // Domain-free helpers, one function per file: a public entry would only be a list of them.
   lib: { imports: [], packages: { zod: "lib/any-names.ts" }, browser: true, open: true, isInternal: true },
   // Domain-free helpers for Node: folders, streams, decoders.
-  system: { imports: ["lib"], open: true, isInternal: true },
+  // Optional peers are named at run time, and loaded in one place.
+  system: { imports: ["lib"], open: true, isInternal: true, loads: "system/peer-library.ts" },
   // Python's values, text and JSON, for places where our output must match byte for byte.
   "python-semantics": { imports: [], browser: true, open: true, isInternal: true },
   // Contracts are imported from the file that states them.
@@ -73,11 +74,9 @@ export const modules = {
   // Shared by the engines that sample in this process: parsing of requests, choice of tokens.
   engines: { imports: ["core", "lib", "parts"], open: true, isInternal: true },
   "engines/embedded": { imports: ["core", "lib", "parts", "learner/model", "engines"], entries: ["open.ts"] },
-  // node-llama-cpp is an optional peer, so it is named at run time.
   "engines/llama-cpp": {
     imports: ["core", "lib", "system", "parts", "engines", "tokenizers"],
     entries: ["options.ts", "open.ts"],
-    loads: "engines/llama-cpp/llama-library.ts",
   },
   // API with which users define environments.
   environments: {
@@ -99,11 +98,9 @@ export const modules = {
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
   // Code that benchmarks with tables of records share.
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
-  // Its client library is an optional peer, so it is named at run time. Tasks in a file have
-  // agendas, like those in a definition.
+  // Tasks in a file have agendas, like those in a definition.
   "environments/remote/mcp": {
     imports: ["core", "lib", "system", "python-semantics", "http", "environments", "environments/remote", "programs"],
-    loads: "environments/remote/mcp/mcp-library.ts",
   },
   // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are
   // prepared from them.
@@ -168,10 +165,8 @@ export const modules = {
   },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
-  // Its client library is an optional peer, so it is named at run time.
   "queue/nats": {
     imports: ["core", "lib", "system", "queue"],
-    loads: "queue/nats/nats-library.ts",
     // Addresses are checked in every run.
     entries: ["nats-address.ts"],
     isInternal: true,
@@ -193,10 +188,11 @@ export const modules = {
   // Node's own server and no framework: only the socket reports whether an answer was delivered.
   // Programs under evaluation are answered by models behind an API.
   gateway: {
-    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models", "programs"],
+    imports: [
+      ...["core", "lib", "system", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models"],
+      "programs",
+    ],
     packages: { zod: "*" },
-    // The library of ACP is an optional peer, so it is named at run time.
-    loads: "gateway/acp/acp-library.ts",
   },
   // Our environments, served to external programs.
   "env-server": {

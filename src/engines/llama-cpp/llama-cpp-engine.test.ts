@@ -87,7 +87,7 @@ describe("createLlamaCppEngine()", () => {
       "npm install --omit=optional node-llama-cpp@3 @node-llama-cpp/linux-x64@3",
     );
     expect(installCommand("sunos-sparc")).toBe("npm install node-llama-cpp@3");
-    await expect(loadLlamaLibrary("node:path")).rejects.toThrow('it has no "getLlama"');
+    await expect(loadLlamaLibrary("node:path")).rejects.toThrow("it has no getLlama");
   });
 
   test.each<[string, Partial<LlamaCppEngineOptions>, string]>([

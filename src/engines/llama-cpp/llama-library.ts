@@ -2,11 +2,8 @@
 // optional peer dependency of several hundred megabytes: no type names it, and nothing of it is
 // loaded before an engine is created. Its types are not imported, so the build does not need it.
 
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-
 import { ConfigurationError } from "../../core/failure.ts";
+import { loadPeer } from "../../system/peer-library.ts";
 
 /** The result after one token. */
 export type LlamaRow = { readonly next: { readonly logits?: ReadonlyMap<number, number> } } | undefined;
@@ -138,32 +135,14 @@ export function installCommand(platform = `${process.platform}-${process.arch}`)
   return `npm install --omit=optional node-llama-cpp@3 @node-llama-cpp/${binary}@3`;
 }
 
-/**
- * Loads the package installed next to ours, or in the folder of the process or above it. Rejects
- * with a `ConfigurationError` that has the command to install it.
- */
-export async function loadLlamaLibrary(name = "node-llama-cpp", cwd = process.cwd()): Promise<LlamaLibrary> {
-  const install = `run "${installCommand()}"`;
-  let loaded: unknown;
-  try {
-    loaded = await import(name).catch(async (error: unknown) => {
-      if (!isMissing(error)) throw error;
-      const found = createRequire(join(cwd, "package.json")).resolve(name);
-      return (await import(pathToFileURL(found).href)) as unknown;
-    });
-  } catch (error) {
-    const state = isMissing(error) ? "it is not installed" : `it does not load (${String(error)})`;
-    throw new ConfigurationError(`Cannot use llama.cpp through the package "${name}": ${state}; ${install}.`, {
-      cause: error,
-    });
-  }
-  if (typeof loaded === "object" && loaded !== null && "getLlama" in loaded && typeof loaded.getLlama === "function") {
-    return loaded as LlamaLibrary;
-  }
-  throw new ConfigurationError(`Cannot use llama.cpp through the package "${name}": it has no "getLlama"; ${install}.`);
-}
-
-function isMissing(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : null;
-  return code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+/** Loads the package. Rejects with a `ConfigurationError` that has the command to install it. */
+export async function loadLlamaLibrary(name = "node-llama-cpp"): Promise<LlamaLibrary> {
+  const parts = ["getLlama"];
+  return (await loadPeer({
+    name,
+    use: "llama.cpp",
+    install: installCommand(),
+    parts,
+    error: ConfigurationError,
+  })) as unknown as LlamaLibrary;
 }

@@ -10,12 +10,18 @@
 import { Readable, Writable } from "node:stream";
 import { setTimeout as rest } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { attribute, AttributedError, messageOf, type StopReason } from "../../core/index.ts";
+import { attribute, AttributedError, type Failure, messageOf, type StopReason } from "../../core/index.ts";
 import { Program } from "../../programs/index.ts";
-import { type AcpAgent, type AcpClient, type AcpLibrary, type AcpUpdate, loadAcp } from "./acp-library.ts";
+import {
+  type AcpAgent,
+  type AcpClient,
+  type AcpLibrary,
+  type AcpUpdate,
+  type AgentPermissions,
+  loadAcp,
+} from "./acp-library.ts";
 import { type AgentCommandOptions, type AgentRun, exitState, graceMs, Tail } from "../agent-command.ts";
 import type { WorldConversation } from "../session-worlds.ts";
-import type { AgentPermissions } from "./permissions.ts";
 
 export type AcpAgentOptions = AgentCommandOptions & {
   /** URL of the MCP server with the environment's tools. */
@@ -48,8 +54,8 @@ class AgentProblem extends Error {
 }
 
 /**
- * Runs the agent until the conversation ends. Rejects if the agent cannot be started, or if user or
- * environment fails; never for what the agent does.
+ * Runs the agent until the conversation ends, then ends the agent. Rejects only if the agent cannot
+ * be started.
  */
 export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
   const { command, cwd, env, timeoutMs, maxOutputBytes, signal } = options;
@@ -62,6 +68,7 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
   // A broken pipe also ends the connection, which reports it.
   child.stdin?.on("error", () => undefined);
   let exitCode: number | null = null;
+  let isEnding = false;
   let startError: Error | null = null;
   let fail: (reason: Error) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => (fail = reject));
@@ -75,7 +82,8 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
     });
   });
   child.once("exit", (code) => {
-    exitCode = code;
+    // The code of an agent that we end says nothing about it.
+    if (!isEnding) exitCode = code;
     fail(new AgentProblem("program-failed", exitState(code, errors.text())));
   });
   const timer = setTimeout(() => fail(new AgentProblem("timeout", "")), timeoutMs);
@@ -83,6 +91,7 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
   signal.addEventListener("abort", cancel, { once: true });
   if (signal.aborted) cancel();
   let problem: AgentProblem | null = null;
+  let failure: Failure | null = null;
   let stopReason: StopReason | null = null;
   try {
     const stream = acp.ndJsonStream(Writable.toWeb(child.stdin!), readable(child.stdout!), { maxMessageBytes });
@@ -91,9 +100,11 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
     held.catch(() => undefined);
     stopReason = await Promise.race([failed, held]);
   } catch (error) {
-    if (error instanceof AttributedError || error === startError) throw error;
-    problem = error instanceof AgentProblem ? error : await closedProblem(failed, error);
+    if (error === startError) throw error;
+    if (error instanceof AttributedError) failure = error.failure;
+    else problem = error instanceof AgentProblem ? error : await closedProblem(failed, error);
   } finally {
+    isEnding = true;
     clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
     program.terminate();
@@ -108,6 +119,7 @@ export async function runAcpAgent(options: AcpAgentOptions): Promise<AgentRun> {
     stdout: transcript.text(),
     stderr: errors.text(),
     problem: problem === null || isTimedOut ? null : { code: problem.code, state: problem.message },
+    failure,
     stopReason,
     isPrompted: true,
   };
@@ -156,7 +168,7 @@ async function converse(
 ): Promise<StopReason> {
   const { options, transcript, failed } = given;
   const { cwd, toolsUrl, maxPrompts, version } = options;
-  /** Sends a request. What the agent did wrong has to be told from failures of user and environment. */
+  /** Awaits a response. An error is a problem of the agent, unlike failures of user and environment. */
   const ask = async <T>(what: string, request: Promise<T>): Promise<T> => {
     try {
       return await request;
@@ -205,7 +217,7 @@ async function converse(
     );
     const stopped = await Promise.race([turn, ended]);
     if (stopped === null) {
-      // The agent speaks to an empty room from here on.
+      // Nothing that the agent says after the end is used.
       await agent.notify("session/cancel", { sessionId });
       await Promise.race([turn.catch(() => null), rest(graceMs, null, { ref: false })]);
       break;

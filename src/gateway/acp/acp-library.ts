@@ -1,8 +1,8 @@
-// The used part of @agentclientprotocol/sdk, and how it is loaded. The package is an optional peer:
-// none of its names is used in a type, and it is loaded before the first episode of an ACP agent.
-// It validates what an agent sends against the schema of the protocol.
+// The used part of @agentclientprotocol/sdk, an optional peer, and how it is loaded. It validates what
+// an agent sends against the schema of the protocol.
 
-import { ConfigurationError, messageOf } from "../../core/index.ts";
+import { ConfigurationError } from "../../core/index.ts";
+import { loadPeer } from "../../system/peer-library.ts";
 
 /** An update of a turn. Other kinds than those of messages and tool calls are only noticed. */
 export type AcpUpdate =
@@ -86,17 +86,23 @@ export interface AcpLibrary {
   ): AcpStream;
 }
 
-const packageName = "@agentclientprotocol/sdk";
-
-/** Loads the library. Rejects with a `ConfigurationError` if it is not installed. */
+/** Loads the library. Rejects with a `ConfigurationError` that has the command to install it. */
 export async function loadAcp(): Promise<AcpLibrary> {
-  try {
-    return (await import(packageName)) as AcpLibrary;
-  } catch (cause) {
-    throw new ConfigurationError(
-      `Cannot run an agent over ACP: the package ${packageName} does not load (${messageOf(cause).split("\n")[0]}); ` +
-        `run "npm install ${packageName}@2".`,
-      { cause },
-    );
-  }
+  const name = "@agentclientprotocol/sdk";
+  const parts = ["client", "ndJsonStream", "RequestError"];
+  return (await loadPeer({
+    name,
+    use: "ACP",
+    install: `npm install ${name}@2`,
+    parts,
+    error: ConfigurationError,
+  })) as unknown as AcpLibrary;
 }
+
+/** Kinds of tool calls that an agent may carry out, as ACP names them, or all of them. */
+export type AgentPermissions = "all" | readonly string[];
+
+/** Kinds of ACP 1. A tool of an MCP server is "other" to most agents. */
+export const permissionKinds = [
+  ...["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"],
+] as const;

@@ -2,7 +2,8 @@
 // optional peers: no type refers to them, and they are loaded only when a queue is opened. Their
 // types are not imported, so that our types are complete in a build without them.
 
-import { ConfigurationError, messageOf } from "../../core/index.ts";
+import { ConfigurationError } from "../../core/index.ts";
+import { loadPeer } from "../../system/peer-library.ts";
 
 export interface NatsMessage {
   readonly subject: string;
@@ -85,38 +86,19 @@ const used: Readonly<Record<string, readonly (keyof NatsLibrary)[]>> = {
   "@nats-io/transport-node": ["connect", "createInbox", "credsAuthenticator", "nkeyAuthenticator"],
   "@nats-io/jetstream": ["jetstream", "jetstreamManager"],
 };
-const install = `run "npm install ${Object.keys(used)
+const install = `npm install ${Object.keys(used)
   .map((name) => `${name}@3`)
-  .join(" ")}"`;
+  .join(" ")}`;
 
 /**
  * Loads the packages. Rejects with a `ConfigurationError` that contains the command to install
  * them.
  */
-export async function loadNatsLibrary(load: (name: string) => Promise<unknown> = importByName): Promise<NatsLibrary> {
+export async function loadNatsLibrary(load?: (name: string) => Promise<unknown>): Promise<NatsLibrary> {
   const library: Record<string, unknown> = {};
   for (const [name, parts] of Object.entries(used)) {
-    let loaded: Readonly<Record<string, unknown>>;
-    try {
-      loaded = (await load(name)) as Readonly<Record<string, unknown>>;
-    } catch (error) {
-      const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
-      const state = isMissing ? "it is not installed" : `it does not load (${messageOf(error)})`;
-      throw new ConfigurationError(`Cannot use a NATS queue through the package "${name}": ${state}; ${install}.`, {
-        cause: error,
-      });
-    }
-    const missing = parts.filter((part) => typeof loaded[part] !== "function");
-    if (missing.length > 0) {
-      throw new ConfigurationError(
-        `Cannot use a NATS queue through the package "${name}": it has no ${missing.join(" and no ")}; ${install}.`,
-      );
-    }
+    const loaded = await loadPeer({ name, use: "a NATS queue", install, parts, error: ConfigurationError }, load);
     for (const part of parts) library[part] = loaded[part];
   }
   return library as unknown as NatsLibrary;
-}
-
-function importByName(name: string): Promise<unknown> {
-  return import(name);
 }

@@ -3,6 +3,7 @@
 // types are not imported, so that a build without the package has all types.
 
 import { ConfigurationError } from "../../../core/failure.ts";
+import { loadPeer } from "../../../system/peer-library.ts";
 
 /** A JSON-RPC message; none of its content is trusted. */
 export type McpMessage = Readonly<Record<string, unknown>>;
@@ -65,24 +66,9 @@ export interface McpLibrary {
   readonly StreamableHTTPClientTransport: new (url: URL, options: object) => McpHttpTransport;
 }
 
-const packageName = "@modelcontextprotocol/client";
-const install = `run "npm install ${packageName}@2"`;
-
 /** Loads the package. Rejects with a `ConfigurationError` that has the command to install it. */
-export async function loadMcpLibrary(name: string = packageName): Promise<McpLibrary> {
-  let loaded: Readonly<Record<string, unknown>>;
-  try {
-    loaded = (await import(name)) as Readonly<Record<string, unknown>>;
-  } catch (error) {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
-    const state = isMissing ? "it is not installed" : `it does not load (${String(error)})`;
-    throw new ConfigurationError(`Cannot use MCP through the package "${name}": ${state}; ${install}.`, {
-      cause: error,
-    });
-  }
-  const missing = ["Client", "StreamableHTTPClientTransport"].filter((part) => typeof loaded[part] !== "function");
-  if (missing.length === 0) return loaded as unknown as McpLibrary;
-  throw new ConfigurationError(
-    `Cannot use MCP through the package "${name}": it has no ${missing.join(" and no ")}; ${install}.`,
-  );
+export async function loadMcpLibrary(name = "@modelcontextprotocol/client"): Promise<McpLibrary> {
+  const parts = ["Client", "StreamableHTTPClientTransport"];
+  const install = "npm install @modelcontextprotocol/client@2";
+  return (await loadPeer({ name, use: "MCP", install, parts, error: ConfigurationError })) as unknown as McpLibrary;
 }
