@@ -4,20 +4,21 @@
 // still counts as run.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { root } from "../run-command.mjs";
 
-const scratch = mkdtempSync(join(tmpdir(), "benches-"));
+/** Working folder of the benchmarks, which exists while they run. */
+const scratch = join(tmpdir(), `benches-${process.pid}`);
 
 /**
  * Parameters of a brief run, or the reason why there is none.
  *
  * @type {Readonly<Record<string, readonly string[] | string>>}
  */
-const brief = {
+export const brief = {
   against: [root, "1"],
   bar: [
     ...[
@@ -43,6 +44,7 @@ const brief = {
   export: ["2000"],
   gateway: ["1"],
   kernels: [],
+  "llama-cpp": "`npm run verify -- real-model -- benchmarks` has the model that it needs",
   "long-conversation": ["1"],
   "long-requests": ["1", "5000"],
   loop: ["--only", "turn-cost,python-loop", "--rounds", "1"],
@@ -52,6 +54,7 @@ const brief = {
   reader: ["400"],
   "request-body": [],
   "start-up": ["--runs", "1"],
+  "task-files": ["20000", "1"],
   "tau-bench": ["1"],
   "tau2-bench": ["1"],
   templates: ["1"],
@@ -59,6 +62,7 @@ const brief = {
   "torch-linear": ["1"],
   "turn-cost": "the table of loop runs it",
   "turn-growth": ["1"],
+  "verify-rows": ["64", "verl"],
   "verify-learning": "`npm run verify -- learning` is its own check",
   viewer: "`npm run verify -- viewer` installs the browser that it needs",
   workers: ["2", "12"],
@@ -66,15 +70,19 @@ const brief = {
 
 /** @returns {Promise<number>} An exit code. */
 export async function verifyBenches() {
-  const names = readdirSync(join(root, "bench"))
-    .filter((file) => file.endsWith(".mjs"))
-    .map((file) => file.slice(0, -".mjs".length));
+  const names = benchmarkNames();
+  mkdirSync(scratch);
   const failed = names.filter((name) => !runs(name));
   rmSync(scratch, { recursive: true, force: true });
   process.stdout.write(
     failed.length === 0 ? `${names.length} benchmarks run.\n` : `These benchmarks do not run: ${failed.join(", ")}.\n`,
   );
   return failed.length === 0 ? 0 : 1;
+}
+
+export function benchmarkNames() {
+  const files = readdirSync(join(root, "bench")).filter((file) => file.endsWith(".mjs"));
+  return files.map((file) => file.slice(0, -".mjs".length));
 }
 
 /** @param {string} name */

@@ -2,13 +2,14 @@
 // episodes over the minutes of training, and of the held-out tasks, played greedily, before and
 // after. docs/real-models.md shows it.
 
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { writeFile } from "node:fs/promises";
 
 /**
+ * @typedef {{ readonly minutes: number, readonly rate: number }} Point The pass rate of a step, at
+ *   the minute in which its episodes had been sampled.
  * @typedef {{
  *   readonly name: string,
- *   readonly folder: string,
+ *   readonly curve: readonly Point[],
  *   readonly before: number,
  *   readonly after: number,
  * }} Shown A training; its greedy pass rates are shares.
@@ -24,8 +25,7 @@ const colours = { seed: ["#2b6ca3", "#3a7d44", "#7a4fa3"], control: "#b5532a" };
  * @param {readonly Shown[]} trainings
  */
 export async function drawLearning(file, trainings) {
-  const curves = await Promise.all(trainings.map(({ folder }) => readCurve(folder)));
-  const last = Math.max(1, ...curves.flat().map(({ minutes }) => minutes));
+  const last = Math.max(1, ...trainings.flatMap(({ curve }) => curve.map(({ minutes }) => minutes)));
   const inner = { width: size.width - size.left - size.right, height: size.height - size.top - size.bottom };
   const x = (/** @type {number} */ minutes) => (size.left + (minutes / last) * inner.width).toFixed(1);
   const y = (/** @type {number} */ rate) => (size.top + (1 - rate) * inner.height).toFixed(1);
@@ -52,7 +52,7 @@ export async function drawLearning(file, trainings) {
       .map((at) => `<text x="${x(at)}" y="${size.height - size.bottom + 16}" text-anchor="middle">${at}</text>`),
     ...trainings.flatMap((training, index) => {
       const colour = colourOf(training, index);
-      const points = (curves[index] ?? []).map(({ minutes, rate }) => ({ x: x(minutes), y: y(rate) }));
+      const points = training.curve.map(({ minutes, rate }) => ({ x: x(minutes), y: y(rate) }));
       const line = points.map((point) => `${point.x},${point.y}`).join(" ");
       const dash = training.name === "control" ? ' stroke-dasharray="5 3"' : "";
       const left = barX(index);
@@ -69,24 +69,4 @@ export async function drawLearning(file, trainings) {
     "",
   ];
   await writeFile(file, parts.join("\n"));
-}
-
-/**
- * Pass rate of each step, at the minute in which its episodes had been sampled.
- *
- * @param {string} folder
- * @returns {Promise<readonly { readonly minutes: number, readonly rate: number }[]>}
- */
-async function readCurve(folder) {
-  const [header = "", ...lines] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
-  const names = header.split(",");
-  const column = (/** @type {string} */ line, /** @type {string} */ name) =>
-    Number(line.split(",")[names.indexOf(name)] ?? NaN);
-  let seconds = 0;
-  return lines.map((line) => {
-    seconds += column(line, "rollout_seconds");
-    const point = { minutes: seconds / 60, rate: column(line, "pass_rate") };
-    seconds += column(line, "train_seconds");
-    return point;
-  });
 }

@@ -4,12 +4,13 @@
 // each adapter: the pass rate must rise by 30 points, with an interval paired by task and pooled over
 // the seeds that excludes 15, and the control must not rise by more than chance explains.
 // `learning:before`, `learning:seed-1` or `learning:control` runs one of them only, `learning:report`
-// none; `learning:llama-cpp` plays the held-out tasks with the adapters of trainings that have ended,
+// none. The report takes what this checkout has not run from the committed figures, and writes all
+// figures and a picture into the build folder, for the docs. `learning:llama-cpp` plays the held-out tasks with the adapters of trainings that have ended,
 // in llama.cpp and without Python.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { root } from "../../run-command.mjs";
@@ -207,6 +208,68 @@ async function newestCheckpoint(out) {
 }
 
 /**
+ * What is known of a training that has ended.
+ *
+ * @typedef {object} Recorded
+ * @property {string} date Of its end, as 2026-11-29.
+ * @property {number} steps
+ * @property {readonly import("./learning-picture.mjs").Point[]} curve
+ * @property {Readonly<Record<string, number>>} passes 1 or 0 for each held-out task.
+ */
+/** @typedef {{ readonly before: Readonly<Record<string, number>> | null, readonly trainings: Readonly<Record<string, Recorded>> }} Figures */
+
+const committed = join(root, "docs", "pictures", "real-model-learning.json");
+
+/**
+ * Figures of what this checkout has run; of all else, the committed ones.
+ *
+ * @param {(name: string) => string} place
+ * @param {{ readonly quick: boolean }} options
+ * @returns {Promise<Figures>}
+ */
+async function readFigures(place, { quick }) {
+  /** @type {Figures} */
+  const known = quick ? { before: null, trainings: {} } : JSON.parse(await readFile(committed, "utf8"));
+  const hasEnded = (/** @type {string} */ name) => existsSync(join(place(`${name}-evaluation`), "done"));
+  const heldOutOf = async (/** @type {string} */ name) =>
+    Object.fromEntries(
+      [...(await passes(join(place(`${name}-evaluation`), "run")))].toSorted(([one], [other]) =>
+        one < other ? -1 : 1,
+      ),
+    );
+  /** @type {Record<string, Recorded>} */
+  const found = {};
+  for (const name of Object.keys(trainings)) {
+    if (hasEnded(name)) found[name] = await readTrained(place(name), await heldOutOf(name));
+    else if (known.trainings[name] !== undefined) found[name] = known.trainings[name];
+  }
+  return { before: hasEnded("before") ? await heldOutOf("before") : known.before, trainings: found };
+}
+
+/**
+ * @param {string} folder Of a training that has ended.
+ * @param {Readonly<Record<string, number>>} heldOutPasses
+ * @returns {Promise<Recorded>}
+ */
+async function readTrained(folder, heldOutPasses) {
+  const file = join(folder, "result.json");
+  const { steps } = /** @type {{ readonly steps: number }} */ (JSON.parse(await readFile(file, "utf8")));
+  const date = (await stat(file)).mtime.toISOString().slice(0, 10);
+  const [header = "", ...lines] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
+  const names = header.split(",");
+  const column = (/** @type {string} */ line, /** @type {string} */ name) =>
+    Number(line.split(",")[names.indexOf(name)] ?? NaN);
+  let seconds = 0;
+  const curve = lines.map((line) => {
+    seconds += column(line, "rollout_seconds");
+    const point = { minutes: Number((seconds / 60).toFixed(2)), rate: column(line, "pass_rate") };
+    seconds += column(line, "train_seconds");
+    return point;
+  });
+  return { date, steps, curve, passes: heldOutPasses };
+}
+
+/**
  * Rates, gains and intervals of the trainings that have ended.
  *
  * @param {(name: string) => string} place
@@ -214,11 +277,12 @@ async function newestCheckpoint(out) {
  */
 async function report(place, { quick, tasks }) {
   const { differenceInterval } = await import("../../../dist/statistics/index.js");
-  if (!existsSync(join(place("before-evaluation"), "done"))) {
+  const figures = await readFigures(place, { quick });
+  const { before } = figures;
+  if (before === null) {
     process.stdout.write("Not run yet: before.\n");
     return 0;
   }
-  const before = await passes(join(place("before-evaluation"), "run"));
   /** @type {Record<string, readonly number[]>} */
   const differences = {};
   /** @type {import("./learning-picture.mjs").Shown[]} */
@@ -226,25 +290,20 @@ async function report(place, { quick, tasks }) {
   process.stdout.write(
     `\ntraining    steps  greedily before -> after  95 % of gain, in points, of ${tasks} held-out tasks\n`,
   );
-  for (const name of Object.keys(trainings)) {
-    if (!existsSync(join(place(`${name}-evaluation`), "done"))) continue;
-    const after = await passes(join(place(`${name}-evaluation`), "run"));
-    const ids = [...before.keys()];
-    const changes = ids.map((id) => (after.get(id) ?? 0) - (before.get(id) ?? 0));
+  for (const [name, { date, steps, curve, passes: after }] of Object.entries(figures.trainings)) {
+    const changes = Object.keys(before).map((id) => (after[id] ?? 0) - (before[id] ?? 0));
     differences[name] = changes;
-    const result = await readFile(join(place(name), "result.json"), "utf8");
-    const { steps } = /** @type {{ readonly steps: number }} */ (JSON.parse(result));
-    const [first = 0, last = 0] = [before, after].map((list) => mean([...list.values()]));
+    const [first = 0, last = 0] = [before, after].map((values) => mean(Object.values(values)));
     const rates = [first, last].map(points).join(" -> ");
-    shown.push({ name, folder: place(name), before: first, after: last });
+    shown.push({ name, curve, before: first, after: last });
     process.stdout.write(
-      `${name.padEnd(10)} ${String(steps).padStart(6)}  ${rates.padEnd(24)}  ${show(differenceInterval(changes))}\n`,
+      `${name.padEnd(10)} ${String(steps).padStart(6)}  ${rates.padEnd(24)}  ${show(differenceInterval(changes)).padEnd(16)}  ${date}\n`,
     );
   }
   if (shown.length > 0) {
-    const picture = `${place("learning")}.svg`;
-    await drawLearning(picture, shown);
-    process.stdout.write(`picture: ${picture}\n`);
+    await writeFile(`${place("figures")}.json`, `${JSON.stringify(figures, null, 2)}\n`);
+    await drawLearning(`${place("picture")}.svg`, shown);
+    process.stdout.write(`figures and picture: ${place("figures")}.json, ${place("picture")}.svg\n`);
   }
   const seeds = Object.keys(differences).filter((name) => name !== "control");
   if (seeds.length === 0 || quick) return 0;

@@ -6,6 +6,7 @@ import type { AttributedError } from "../../core/failure.ts";
 import { fromPlain } from "../../python-semantics/json/plain.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { harborSource, type HarborWorld } from "./index.ts";
+import { Sandbox } from "./sandbox.ts";
 import { hasBubblewrap, processesWith, taskFiles, writeTasks } from "./sandbox.test-helper.ts";
 
 const reward = "echo 0.5 > /logs/verifier/reward.txt";
@@ -78,17 +79,44 @@ describe.skipIf(!hasBubblewrap())("a hostile policy", { timeout: 120_000 }, () =
     expect(existsSync("/usr/verifier")).toBe(false);
   });
 
-  it("is still graded after a fork bomb and after killing all processes, and leaves none", async () => {
-    const name = `bomb-${process.pid}`;
-    await withWorld(taskFiles(reward), async ({ world, bash }) => {
-      await bash("kill -9 -1; kill -9 1");
-      expect(await bash("echo alive")).toBe("alive\n");
-      const bomb = `exec -a ${name} bash -c 'f() { f | f & }; trap "" TERM HUP; f; sleep 1'`;
-      await bash(`echo ${JSON.stringify(bomb).replaceAll("$", "\\$")} > bomb.sh; setsid bash bomb.sh`, 3);
-      const grade = await world.grade(ending);
-      expect(grade).toMatchObject({ reward: 0.5, log: "" });
-    });
-    expect(processesWith(name)).toEqual([]);
+  // Grading begins while the bomb grows, or when it has reached its limit.
+  it.each([0, 0.2, 2])(
+    "is still graded %d s after a fork bomb and killing all processes, and leaves none",
+    async (seconds) => {
+      const name = `bomb-${process.pid}`;
+      await withWorld(taskFiles(reward), async ({ world, bash }) => {
+        await bash("kill -9 -1; kill -9 1");
+        expect(await bash("echo alive")).toBe("alive\n");
+        const bomb = `trap "" TERM HUP; f() { f | f & }; f; sleep 1000\n`;
+        await world.call({ name: "write", arguments: fromPlain({ path: `${name}.sh`, content: bomb }) as JsonObject });
+        await bash(`setsid bash ${name}.sh > /dev/null 2>&1 & sleep ${seconds}`);
+        expect(processesWith(name).length).toBeGreaterThan(1);
+        expect(await world.grade(ending)).toMatchObject({ reward: 0.5, log: "" });
+      });
+      expect(processesWith(name)).toEqual([]);
+    },
+  );
+
+  it("cannot keep later commands from starting with all the processes it may have", async () => {
+    const limits = { memoryBytes: 256 * 1024 * 1024, processes: 40, cpus: null };
+    const options = { limits, storageBytes: 1024 * 1024, hasNetwork: false, workdir: "/", variables: {} };
+    const sandboxes = await Promise.all([Sandbox.open(options), Sandbox.open(options)]);
+    const [full, other] = sandboxes;
+    const say = async (sandbox: Sandbox): Promise<string> => {
+      const script = "/bin/echo started";
+      return (await sandbox.run({ run: ["/bin/bash", "--norc", "-c", `${script}; true`], timeoutMs: 2_000 })).output;
+    };
+    try {
+      const fill = "for i in {1..100}; do setsid sleep 1000 > /dev/null 2>&1 & done";
+      await full.run({ run: ["/bin/bash", "--norc", "-c", fill], timeoutMs: 3_000 });
+      expect(await say(full)).not.toMatch(/started/);
+      // The limit is that of one sandbox.
+      expect(await say(other)).toBe("started\n");
+      full.openReserve();
+      expect(await say(full)).toBe("started\n");
+    } finally {
+      for (const sandbox of sandboxes) await sandbox.close();
+    }
   });
 
   it("keeps processes in the background until the episode ends, and no longer", async () => {

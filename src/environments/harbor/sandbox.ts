@@ -91,12 +91,17 @@ function isInstalled(name: string): boolean {
   });
 }
 
-/** Joins the control group, sets limits that are inherited, and becomes the command. */
+/** Joins the control groups, and becomes the command. */
 const wrapper = `ulimit -c 0
-if [ "$1" != - ]; then ulimit -u "$1" || exit 125; fi
-count=$2; shift 2
+count=$1; shift
 while [ "$count" -gt 0 ]; do echo $$ > "$1" || exit 125; shift; count=$((count - 1)); done
 exec "$@"`;
+
+/**
+ * Begins a command inside. The limit of processes is set there: outside, it would count those of the
+ * user as a whole, in other sandboxes too. An ordinary user's own limit may be lower, and stays.
+ */
+const entrance = 'ulimit -u "$1" 2> /dev/null; cd -- "$2" && shift 2 && exec "$@" 2>&1';
 
 /**
  * Runs inside as process 1, which no signal from inside ends. It adopts what commands leave running,
@@ -147,12 +152,15 @@ export class Sandbox {
   readonly #program: Program;
   readonly #ended: Promise<void>;
   readonly #running = new Set<Program>();
+  /** Limit of all processes inside, for commands that start now. */
+  #mostProcesses: number;
   #inner = "";
   #isClosed = false;
 
   private constructor(options: SandboxOptions) {
     this.#options = options;
-    this.#group = createGroup(options.limits);
+    this.#mostProcesses = options.limits.processes;
+    this.#group = createGroup({ ...options.limits, processes: options.limits.processes * 2 });
     const asNobody = ["setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups"];
     this.#program = this.#start(
       [...(isRoot() ? asNobody : []), ...bubblewrapArguments(options)],
@@ -184,9 +192,8 @@ export class Sandbox {
 
   #start(command: readonly string[], stdio: StdioOptions): Program {
     const joins = this.#group?.joins ?? [];
-    const processes = joins.length > 0 ? "-" : String(this.#options.limits.processes);
     // Without the option, bash reads ~/.bashrc where its input is a socket, as the pipes of Node are.
-    const args = ["--norc", "-c", wrapper, "sandbox", processes, String(joins.length), ...joins, ...command];
+    const args = ["--norc", "-c", wrapper, "sandbox", String(joins.length), ...joins, ...command];
     return new Program({
       run: { file: "bash", args },
       cwd: "/",
@@ -255,7 +262,7 @@ export class Sandbox {
         ],
         ...["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"],
         ...["setsid", "env", "-i", ...Object.entries(all).map(([name, value]) => `${name}=${value}`)],
-        ...["/bin/bash", "--norc", "-c", 'cd -- "$0" && exec "$@" 2>&1', cwd, ...run],
+        ...["/bin/bash", "--norc", "-c", entrance, "sandbox", String(this.#mostProcesses), cwd, ...run],
       ],
       [input === undefined ? "ignore" : "pipe", "pipe", "ignore"],
     );
@@ -304,6 +311,11 @@ export class Sandbox {
     const own = namespaceOf(this.#inner);
     const inside = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && namespaceOf(name) === own);
     return inside.length > this.#options.limits.processes / 2;
+  }
+
+  /** Later commands may start as many processes again: those that run now cannot keep them from it. */
+  openReserve(): void {
+    this.#mostProcesses = this.#options.limits.processes * 2;
   }
 
   /**

@@ -295,10 +295,13 @@ export class HarborWorld implements Environment {
       await uploadFolder(sandbox, join(folder, "tests"), { to: "/tests", signal });
     };
     await this.#endCrowd();
+    sandbox.openReserve();
     await prepare().catch((error: unknown) => {
       const problem = `the tests cannot be copied into the sandbox: ${messageOf(error)}`;
       throw verifierFault("AddTestsDirError", problem, { cause: error });
     });
+    // A fork bomb may have begun just now, and would take the time of the tests.
+    await this.#endCrowd();
     const { end } = await sandbox.run({
       run: [
         "/bin/bash",
