@@ -15,7 +15,7 @@ import { readImports } from "./directions/read-imports.mjs";
  * Budgets of the rollout: files of dist/ that are loaded, and their lines of code; files in which a
  * function runs, and lines that run in functions.
  */
-const rolloutBudgets = { modules: 220, lines: 23_960, entered: 160, executed: 8_990 };
+const rolloutBudgets = { modules: 220, lines: 23_840, entered: 160, executed: 8_990 };
 
 /** Maximum number of files that an entry loads when it is imported. */
 const closureBudgets = {

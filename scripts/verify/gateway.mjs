@@ -24,6 +24,7 @@ import { acpPackages, verifyAcp } from "./gateway-acp.mjs";
 import { verifyConstrained } from "./gateway-constrained.mjs";
 import { verifyFields } from "./gateway-fields.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
+import { subAgentPackages, verifySubAgents } from "./gateway-sub-agents.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
 import { installPackages } from "./npm.mjs";
 import { runClient } from "./run-client.mjs";
@@ -126,6 +127,8 @@ export async function verifyGateway({ full }) {
   failed += shown + (await verifyConstrained(work)) + (await verifyTester(work)) + (await verifyApiAgents(work));
   if (full) {
     failed += await verifyPrograms(await installPackages("verify-gateway-programs", programPackages), work);
+    const withSubAgents = await installPackages("verify-gateway-sub-agents", subAgentPackages);
+    failed += await verifySubAgents(withSubAgents, join(work, "sub-agents"));
     failed += await verifyAcp(await installPackages("verify-gateway-acp", acpPackages), join(work, "acp"));
   }
   const violations = await rowViolations(out, sampled, names);

@@ -249,9 +249,9 @@ export async function connectPolicy(
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
     if (agentProgram(settings) !== null) {
       programs = await openPrograms();
-      const { sampling, constraints, episode } = programOptions(settings);
+      const { episode, ...options } = programOptions(settings);
       const answers = { type: "policy", engine, renderer: model.renderer } as const;
-      return programs.runner(answers, { sampling, constraints, episode: { ...episode, turnTimeoutMs, engineAbort } });
+      return programs.runner(answers, { ...options, episode: { ...episode, turnTimeoutMs, engineAbort } });
     }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
@@ -285,7 +285,7 @@ function agentAddress({ agentUrl }: Pick<RolloutSettings, "agentUrl">): string {
 function programOptions(settings: RolloutSettings) {
   const { sampling, limits, seedTurns } = episodeOptions(settings);
   const constraints = { clients: settings.clientConstraints, loss: settings.constrained };
-  return { sampling, constraints, episode: { limits, seedTurns } };
+  return { sampling, constraints, credit: settings.lineageCredit, episode: { limits, seedTurns } };
 }
 
 /** The clients of a gateway start their own programs. */

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import type { EngineActivity } from "../core/local-engine.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
-import { slimeRowLine, toSlimeRow } from "../export/trainers.ts";
+import { slimeRowLine, toSlimeRow } from "../export/slime.ts";
 import { hideSecrets } from "../lib/hidden-parts.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { Opened } from "../lib/opened.ts";

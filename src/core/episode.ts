@@ -84,7 +84,11 @@ export type EpisodeEvent =
       readonly ignored: readonly string[];
       /** The dialect's own bookkeeping. */
       readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
+      /** Ids by which the program tells its agents apart, if it sends any. @default null */
+      readonly client?: { readonly agent: string; readonly parent: string | null } | null;
     }
+  /** The conversations of a program that had several, and which of them are trained. Before "episode-end". */
+  | { readonly type: "lineages"; readonly credit: LineageCredit; readonly lineages: readonly Lineage[] }
   /** The outside program has ended. */
   | {
       readonly type: "program";
@@ -141,6 +145,23 @@ export type EpisodeEvent =
    */
   | { readonly type: "close-failure"; readonly failure: Failure }
   | { readonly type: "episode-end"; readonly stopReason: StopReason; readonly failure: Failure | null };
+
+/** "main": only the turns of the main lineage are trained. "by-tokens": rows are weighted by their trained tokens. */
+export type LineageCredit = "all" | "main" | "by-tokens";
+
+/** One agent's conversation in an episode of an outside program; see `gateway/lineages.ts`. */
+export type Lineage = {
+  /** Number from 1, in the order of the first calls. */
+  readonly id: number;
+  /** "side": requests beside the work, such as one for a title. Exactly one lineage is "main". */
+  readonly kind: "main" | "sub-agent" | "side";
+  /** The lineage that started it; `null` for the main one, or if it is not known. */
+  readonly parent: number | null;
+  /** The program's own id of the agent; `null` if it sent none. */
+  readonly agent: string | null;
+  /** Ascending; no turn is in two lineages. */
+  readonly turns: readonly number[];
+};
 
 /** One attempt at one task, first observation to stop, with everything that happened. */
 export type Episode = {

@@ -128,12 +128,13 @@ export type Sample = {
 export type DroppedTokens = {
   readonly turn: number;
   readonly count: number;
-  /** "restarted": its world could not be replayed. "forced", "constrained": parts of a turn, see `constrained-tokens.ts`. */
+  /** "restarted": its world could not be replayed. "uncredited": of another lineage than the main one. "forced", "constrained": parts of a turn, see `constrained-tokens.ts`. */
   readonly reason:
     | "discarded-turn"
     | "forced"
     | "constrained"
     | "restarted"
+    | "uncredited"
     | "episode-aborted"
     | "episode-failed"
     | "not-graded"

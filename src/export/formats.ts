@@ -26,14 +26,13 @@ import {
   tinkerTeacherColumns,
   trlTeacherColumns,
 } from "./teacher.ts";
+import { slimeColumns, toSlimeRow } from "./slime.ts";
 import {
   atroposColumns,
   sftTokensColumns,
-  slimeColumns,
   tinkerColumns,
   toAtroposRow,
   toSftTokensRow,
-  toSlimeRow,
   toTinkerRow,
   toTrlRow,
   toVerlRow,

@@ -42,17 +42,19 @@ export {
 export type { TeacherScores } from "./teacher.ts";
 export type { EpisodeFacts, ExportOrigin, SampleFacts } from "./samples.ts";
 export {
-  type AtroposRow,
-  type SftTokensRow,
   type SlimeMetadata,
   type SlimeOptions,
   type SlimeOrigin,
   type SlimeRow,
   slimeRowLine,
+  toSlimeRow,
+} from "./slime.ts";
+export {
+  type AtroposRow,
+  type SftTokensRow,
   type TinkerRow,
   toAtroposRow,
   toSftTokensRow,
-  toSlimeRow,
   toTinkerRow,
   toTrlRow,
   toVerlRow,

@@ -3,9 +3,15 @@
 // Nothing is computed that a trainer would have to trust: masks and logprobs are slices of the
 // sample's own.
 
-import type { Episode, Sample, Trajectory } from "../core/index.ts";
+import type { Episode, EpisodeEvent, Lineage, LineageCredit, Sample, Trajectory } from "../core/index.ts";
 import { turnDigests, turnWeights } from "../store/writing.ts";
-import { alignmentViolations, branchesOf, turnSpans } from "../trajectories/index.ts";
+import {
+  alignmentViolations,
+  branchesOf,
+  countSamples,
+  type SampledEpisode,
+  turnSpans,
+} from "../trajectories/index.ts";
 
 /**
  * Episode of a sample, with its place in the export. Numbers count over the whole export, so that
@@ -35,6 +41,8 @@ export type ExportOrigin = {
   readonly templateKwargs?: Readonly<Record<string, unknown>> | null;
 };
 
+export const logprobMeaning = "0.0 where not sampled; null when the engine reported none";
+
 /** `template_kwargs` of a row, if the template got variables. */
 export function templateFacts({ templateKwargs = null }: Pick<ExportOrigin, "templateKwargs">) {
   return templateKwargs === null || Object.keys(templateKwargs).length === 0 ? {} : { template_kwargs: templateKwargs };
@@ -59,6 +67,36 @@ export function constraintFacts({ constrainedRanges: ranges = [] }: Pick<Sample,
   const spans = ranges.map(({ start, end }) => [start, end] as const);
   return spans.length === 0 ? {} : { constrained: { spans, logprobs: "restricted" as const } };
 }
+
+/**
+ * The weight of a row for trainers that average over rows and not over episodes, and the agent of the
+ * outside program whose turns it trains, if the program had several. The weights of an episode add up to
+ * 1: with K rows each is 1/K, or, with the credit "by-tokens", its share of the trained tokens.
+ */
+export function creditFacts(sample: Sample, origin: CreditOrigin): CreditFacts {
+  const found = origin.episode.events.find((event) => event.type === "lineages");
+  return found === undefined ? { weight: 1 / origin.sampleCount } : lineageFacts(sample, found, origin);
+}
+
+export type CreditFacts = {
+  readonly weight: number;
+  readonly lineage?: Pick<Lineage, "id" | "kind" | "parent"> & { readonly credit: LineageCredit };
+};
+
+function lineageFacts(
+  sample: Sample,
+  { credit, lineages }: Extract<EpisodeEvent, { readonly type: "lineages" }>,
+  { episode, sampleCount }: CreditOrigin,
+): CreditFacts {
+  const last = turnSpans(sample, episode.trajectory).findLast(({ isTrained }) => isTrained)?.turn ?? -1;
+  const trained = sample.lossMask.reduce((sum, one) => sum + one, 0);
+  const weight = credit === "by-tokens" ? trained / countSamples(episode).trainedTokens : 1 / sampleCount;
+  const lineage = lineages.find(({ turns }) => turns.includes(last));
+  if (lineage === undefined) return { weight };
+  return { weight, lineage: { id: lineage.id, kind: lineage.kind, parent: lineage.parent, credit } };
+}
+
+export type CreditOrigin = Pick<ExportOrigin, "sampleCount"> & { readonly episode: SampledEpisode };
 
 /**
  * Throws a plain error when the sample's arrays are not aligned, when the policy sampled none of its tokens, and for tokens
@@ -117,8 +155,7 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
   return {
     ...episodeFacts(origin),
     branch: sample.branch,
-    /** 1/K for an episode with K samples. */
-    weight: 1 / origin.sampleCount,
+    ...creditFacts(sample, origin),
     /** Engine calls on this branch. */
     turns: branchTurns(sample, origin),
     history_policy: sample.historyPolicy,

@@ -11,6 +11,11 @@ const origin = {
   groupIndex: 2,
   sampleCount: 2,
   episode: {
+    id: "e",
+    groupId: "g",
+    reward: 0.5,
+    historyPolicy: "append-only",
+    events: [],
     outcome: "completed",
     stopReason: "user_hung_up",
     problems: [],

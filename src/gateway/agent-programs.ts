@@ -15,6 +15,7 @@ import {
   type Episode,
   type EpisodeEvent,
   faultAt,
+  type LineageCredit,
   messageOf,
   outcomeOf,
   type SamplingParams,
@@ -84,6 +85,8 @@ export type AgentEpisodeOptions = {
   readonly clientTemplate?: ClientTemplate;
   /** @default constraints are obeyed, and constrained tokens are not trained */
   readonly constraints?: ConstraintSettings;
+  /** Same as the option of a gateway. @default "all" */
+  readonly credit?: LineageCredit;
   readonly episode: Omit<SessionSettings["episode"], "requestTag">;
 };
 
@@ -179,7 +182,14 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     runner:
       (
         answers,
-        { sampling, clientSampling = "ignore", clientTemplate = "ignore", constraints = defaultConstraints, episode },
+        {
+          sampling,
+          clientSampling = "ignore",
+          clientTemplate = "ignore",
+          constraints = defaultConstraints,
+          credit = "all",
+          episode,
+        },
       ) =>
       async (task, request) => {
         const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
@@ -193,6 +203,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
             clientSampling,
             clientTemplate,
             constraints,
+            credit,
             maxCalls: 64,
             unknownTools: "loop",
             sampling: request.sampling ?? sampling,

@@ -3,7 +3,15 @@
 
 import { describe, expect, test } from "vitest";
 import { weather } from "./clients.test-helper.ts";
-import { openWorld, type Policy, post, recordViolations, tokenizer, type World } from "./gateway-world.test-helper.ts";
+import {
+  eventsOf,
+  openWorld,
+  type Policy,
+  post,
+  recordViolations,
+  tokenizer,
+  type World,
+} from "./gateway-world.test-helper.ts";
 import { type Heard, type Said, say, type SaidCall, speakers } from "./speakers.test-helper.ts";
 
 const dialects = Object.keys(speakers) as (keyof typeof speakers)[];
@@ -318,3 +326,32 @@ test.each([
   expect([answer.status, answer.text]).toEqual([status, answer.text]);
   await world.close();
 });
+
+test.each([false, true])(
+  "a response calls a tool of a namespace by both of its names (streamed: %s)",
+  async (stream) => {
+    const call = '<tool_call>\n{"name": "mcp__shop__find", "arguments": {"title": "x"}}\n</tool_call>';
+    const world = await openWorld((_prompt, at) => (at === 0 ? call : "found"));
+    const find = { type: "function", name: "find", parameters: { type: "object" } };
+    const tools = [{ type: "namespace", name: "mcp__shop", tools: [find, { type: "custom", name: "odd" }] }, find];
+    const first = await post(world.gateway, "/v1/responses", { model: "m", input: "go", tools, stream });
+    const items = stream
+      ? (eventsOf(first.text) as readonly { type: string; item: unknown }[]).flatMap(({ type, item }) =>
+          type === "response.output_item.done" ? [item] : [],
+        )
+      : (first.json["output"] as readonly unknown[]);
+    const item = { type: "function_call", namespace: "mcp__shop", name: "find", arguments: '{"title": "x"}' };
+    expect(items).toMatchObject([item]);
+    const shown = tokenizer.decode(world.sampled[0]!.prompt);
+    expect([shown.includes('"mcp__shop__find"'), shown.includes('"find"'), shown.includes("odd")]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    const result = { type: "function_call_output", call_id: (items[0] as { call_id: string }).call_id, output: "yes" };
+    const input = [{ role: "user", content: "go" }, ...items, result];
+    await post(world.gateway, "/v1/responses", { model: "m", input, tools, stream });
+    expect(world.gateway.sessions[0]!.counters).toMatchObject({ extended: 1, branched: {}, ignoredTools: 2 });
+    await world.close();
+  },
+);

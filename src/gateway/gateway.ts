@@ -8,6 +8,7 @@ import { AttributedError, type Episode, messageOf } from "../core/index.ts";
 import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/index.ts";
 import { finish, takeTurns } from "../lib/steps.ts";
 import { type Disk, DiskGuard } from "../store/index.ts";
+import { clientAgentOf } from "./client-agents.ts";
 import { credentialIn } from "./credentials.ts";
 import { chatDialect } from "./dialects/chat.ts";
 import { dialectAt, type DialectPath } from "./dialects/dialect-paths.ts";
@@ -183,7 +184,8 @@ export class GatewayHandler {
     const request = await parsedRequest(dialect, parsed, session.items);
     const idempotencyKey = [headers["idempotency-key"] ?? ""].flat().join().trim() || null;
     const digest = digestOf({ url, body, idempotencyKey });
-    const call = await session.begin(request, { dialect: dialect.name, digest });
+    const client = clientAgentOf(headers);
+    const call = await session.begin(request, { dialect: dialect.name, digest, client });
     if (signal?.aborted === true) call.left();
     signal?.addEventListener("abort", call.left, { once: true });
     if (!request.isStreamed) {

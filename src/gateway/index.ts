@@ -7,6 +7,7 @@ import {
   defaultSampling,
   type Engine,
   type Episode,
+  type LineageCredit,
   type Renderer,
   type SamplingParams,
 } from "../core/index.ts";
@@ -96,6 +97,11 @@ export type GatewayOptions = {
    * free ones ("mask"), or none ("drop"). @default "mask"
    */
   readonly constrained?: ConstrainedLoss;
+  /**
+   * Agents of a program whose turns the reward of its session trains: "all", only the "main" one, or
+   * all with rows that weigh as much as they have trained tokens ("by-tokens"). @default "all"
+   */
+  readonly credit?: LineageCredit;
   /**
    * Limits, retries, deadlines and seeds of calls, the same as for an episode: the calls of a
    * session are its turns.
@@ -199,6 +205,7 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
         clients: options.clientConstraints ?? defaultConstraints.clients,
         loss: options.constrained ?? defaultConstraints.loss,
       },
+      credit: options.credit ?? "all",
       episode: options.episode ?? {},
       groupSize: options.groupSize ?? 1,
       policy: { ...keepAllGroups, ...options.groups },

@@ -53,6 +53,8 @@ export type GatewayRequest = {
   readonly constraint: ClientConstraint | null;
   /** Number of tools that only their provider can run; they are not shown. */
   readonly ignoredTools: number;
+  /** Responses only: the namespace and the name of tools whose shown names join both. */
+  readonly namespaces: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
   /** Chat only: the stream ends with a chunk that has the usage. */
   readonly includesUsage: boolean;
   /** Google only: the answer shows the reasoning. */

@@ -5,6 +5,7 @@ import type { Engine, SamplingParams } from "../core/engine.ts";
 import type { EpisodeEvent } from "../core/episode.ts";
 import type { Renderer } from "../core/renderer.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { ClientAgent } from "./client-agents.ts";
 import type { SampledTurn } from "./history.ts";
 import type { Prompt, PromptCounters } from "./record.ts";
 import type { DialectName, GatewayAnswer, GatewayRequest } from "./request.ts";
@@ -52,6 +53,7 @@ export type RunningCall = {
   readonly number: number;
   readonly dialect: DialectName;
   readonly digest: string;
+  readonly client: ClientAgent | null;
   readonly prompt: Prompt;
   readonly sampling: SamplingParams;
   /** Constraint on the text; `null` for none. */

@@ -1,6 +1,6 @@
 // Settings of a session, regardless of which model answers its calls.
 
-import type { SamplingParams, Task } from "../core/index.ts";
+import type { LineageCredit, SamplingParams, Task } from "../core/index.ts";
 import type { EpisodeOptions } from "../rollout/index.ts";
 import type { ConstraintSettings } from "./session-constraint.ts";
 import type { ClientSampling } from "./session-sampling.ts";
@@ -16,6 +16,8 @@ export type SessionSettings = {
   readonly clientSampling: ClientSampling;
   readonly clientTemplate: ClientTemplate;
   readonly constraints: ConstraintSettings;
+  /** The lineages that the reward trains. */
+  readonly credit: LineageCredit;
   /**
    * "environment": the session's world answers calls of tools that do not exist, so they count as
    * normal calls.

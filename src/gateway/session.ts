@@ -22,6 +22,7 @@ import { type Steps, takeTurns } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
+import { lineagesOf } from "./lineages.ts";
 import { OpenFaults } from "./open-faults.ts";
 import { allowsCalls, constrainedTokens, constraintOfCall } from "./session-constraint.ts";
 import { endedEpisode } from "./session-episode.ts";
@@ -202,7 +203,7 @@ export class Session {
    * Renders the prompt of a request, and starts to sample. Throws a `GatewayError` for a request
    * that cannot be sampled.
    */
-  async begin(request: GatewayRequest, call: Pick<RunningCall, "dialect" | "digest">): Promise<SessionCall> {
+  async begin(request: GatewayRequest, call: Pick<RunningCall, "dialect" | "digest" | "client">): Promise<SessionCall> {
     const { digest } = call;
     // An equal request is rendered only once.
     await this.#beginning.get(digest)?.catch(() => undefined);
@@ -213,7 +214,7 @@ export class Session {
 
   async #begin(
     request: GatewayRequest,
-    { dialect, digest }: Pick<RunningCall, "dialect" | "digest">,
+    { dialect, digest, client }: Pick<RunningCall, "dialect" | "digest" | "client">,
   ): Promise<SessionCall> {
     const before = this.#admit(digest);
     if (before !== null) return before;
@@ -239,7 +240,7 @@ export class Session {
     this.#unused.count({ ...request, ignoredFields: [...request.ignoredFields, ...unread] }, unsampled);
     this.#running++;
     const deltas = new Deltas();
-    const call = { request, number, dialect, digest, prompt, sampling, constraint, stop, unused, deltas };
+    const call = { request, number, dialect, digest, client, prompt, sampling, constraint, stop, unused, deltas };
     const answer = this.#sample(call).finally(() => {
       this.#running--;
       this.#usedAt = this.#parts.clock.now();
@@ -308,6 +309,8 @@ export class Session {
       return sampled === null || (!sampled.isDelivered && !sampled.isContinued);
     });
     if (unread.length > 0) await this.#emit({ type: "undelivered", turns: unread.map(({ index }) => index) });
+    const lineages = await takeTurns(lineagesOf(this.#events));
+    if (lineages.length > 1) await this.#emit({ type: "lineages", credit: this.settings.credit, lineages });
     await this.#emit({ type: "episode-end", stopReason, failure });
     for (const { buffer } of this.#record.sampled) buffer?.close();
     const last = this.#record.sampled.at(-1);
@@ -412,7 +415,7 @@ export class Session {
     },
   ): Promise<GatewayAnswer> {
     const { turn, recording, cachedTokens } = acted;
-    const { number: call, dialect, digest, prompt, stop, unused } = running;
+    const { number: call, dialect, digest, client, prompt, stop, unused } = running;
     const { basis, messages, tools, continues } = prompt;
     const { response, maxCalls, ignoredFields } = running.request;
     const parsed = shownAction(turn.sampledTokens, tools.renderer ?? this.#parts.renderer, {
@@ -437,6 +440,7 @@ export class Session {
       ignored: unusedNames([...unused, ...ignoredFields]),
       basis: basis?.turn.index ?? null,
       tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
+      ...(client && { client }),
     });
     await recorded(Promise.all([recording, exchange]));
     this.#faults.answered(running.request.messages);

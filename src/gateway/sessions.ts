@@ -7,7 +7,7 @@
 //                     └─ process stops ───► in the journal; the next process resumes it ┘
 
 import { hash, randomBytes } from "node:crypto";
-import type { Episode, EpisodeEvent, Grade, SamplingParams, StopReason, Task } from "../core/index.ts";
+import type { Episode, EpisodeEvent, Grade, LineageCredit, SamplingParams, StopReason, Task } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
@@ -51,6 +51,7 @@ export type SessionsOptions = {
   readonly clientSampling: ClientSampling;
   readonly clientTemplate: ClientTemplate;
   readonly constraints: ConstraintSettings;
+  readonly credit: LineageCredit;
   readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
   /** Number of sessions in a group, unless its first session sets another. */
   readonly groupSize: number;
@@ -373,7 +374,7 @@ export class Sessions {
   }
 
   #add(task: Task, facts: SessionFacts, own: { readonly id: string; readonly seed: number }): ProgramSession {
-    const { sampling, clientSampling, clientTemplate, constraints, maxCalls, episode } = this.#options;
+    const { sampling, clientSampling, clientTemplate, constraints, credit, maxCalls, episode } = this.#options;
     const { answers, store, clock } = this.#parts;
     const session = makeSession(
       {
@@ -383,6 +384,7 @@ export class Sessions {
         clientSampling,
         clientTemplate,
         constraints,
+        credit,
         maxCalls,
         groupId: facts.group,
         sampleIndex: facts.sample_index,

@@ -152,6 +152,8 @@ export function viewEvent(event: EpisodeEvent): EventView {
     }
     case "restart":
       return { type, turns: event.turns };
+    case "lineages":
+      return { type, credit: event.credit, lineages: event.lineages };
     case "close-failure":
       return { type, failure: viewFailure(event.failure) };
     case "judgement": {

@@ -16,6 +16,8 @@ import {
   type Grade,
   type GroupRecord,
   type Judgement,
+  type Lineage,
+  type LineageCredit,
   type Message,
   type ModelUsage,
   type ParsedAction,
@@ -271,6 +273,12 @@ const toolResult = record<ToolResult>("ToolResult", {
   reward: [optional(nullable(number)), "reward of this call, in environments that reward each call"],
 });
 
+const clientAgent = record<NonNullable<Exchange["client"]>>("ClientAgent", { agent: text, parent: nullable(text) });
+const kind = oneOf<Lineage["kind"]>(["main", "sub-agent", "side"]);
+const starter = [nullable(number), "the lineage that started it"] as const;
+const agent = [nullable(text), "the program's own id"] as const;
+const lineage = record<Lineage>("Lineage", { id: number, kind, parent: starter, agent, turns: list(number) });
+
 const otherEvents = {
   "episode-start": { episodeId: text, taskId: text, seed: number },
   "user-line": { line: userLine, durationMs },
@@ -302,7 +310,9 @@ const otherEvents = {
     response: nullable(
       record<NonNullable<Exchange["response"]>>("ResponseFacts", { hasInstructions: boolean, isStored: boolean }),
     ),
+    client: optional(nullable(clientAgent)),
   },
+  lineages: { credit: oneOf<LineageCredit>(["all", "main", "by-tokens"]), lineages: list(lineage) },
   program: {
     exitCode: [nullable(number), "null: it was killed"],
     isTimedOut: boolean,

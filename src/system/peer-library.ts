@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 /** A package, as its user sees it. */
 export type Peer = {
   readonly name: string;
-  /** What it is used for, as messages say it: "MCP". */
+  /** Its use, as messages say it: "MCP". */
   readonly use: string;
   /** The command that installs it. */
   readonly install: string;

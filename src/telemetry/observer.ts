@@ -102,6 +102,7 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
     case "undelivered":
     case "decision":
     case "restart":
+    case "lineages":
     case "close-failure":
     case "user-outcome":
     case "episode-end":

@@ -164,6 +164,7 @@ export function createRunMetrics(): RunMetrics {
         case "user-outcome":
         case "agent-reply":
         case "restart":
+        case "lineages":
         case "session":
         case "program":
         case "delivered":

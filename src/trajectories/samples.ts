@@ -5,7 +5,7 @@ import type { DroppedTokens, Episode, EpisodeSamples, Sample, Trajectory, Turn }
 import { branchesOf, joinPath } from "./recorder.ts";
 import { conservationViolations } from "./check-samples.ts";
 import { untrainedCounts, untrainedTokens } from "./constrained-tokens.ts";
-import { discardedTurns } from "./turn-rewards.ts";
+import { discardedTurns, uncreditedTurns } from "./turn-rewards.ts";
 
 export type SampleOrigin = Pick<
   Sample,
@@ -188,7 +188,7 @@ export type SampleCounts = {
   readonly longest: number;
 };
 
-export function countSamples(episode: Episode): SampleCounts {
+export function countSamples(episode: SampledEpisode): SampleCounts {
   const counts = { samples: 0, trainedTokens: 0, longest: 0 };
   if (episode.historyPolicy === "no-tokens") return counts;
   for (const { path, trained } of trainedBranches(episode.trajectory, dropTurnOf(episode)).branches) {
@@ -215,9 +215,11 @@ function dropTurnOf(episode: SampledEpisode): (turn: Turn) => DroppedTokens["rea
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
   const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
+  const uncredited = uncreditedTurns(episode);
   // Every aborted turn of a trained episode is an attempt that was sampled again.
+  const unread = (index: number) => (discarded.has(index) ? "discarded-turn" : null);
   return ({ index }) =>
-    restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null));
+    restarted.has(index) ? "restarted" : (reason ?? unread(index) ?? (uncredited.has(index) ? "uncredited" : null));
 }
 
 function dropReason(episode: Pick<Episode, "outcome" | "reward">): DroppedTokens["reason"] | null {

@@ -5,7 +5,7 @@
 // engine aborted, an answer that never reached its program) is in no sample and has no reward:
 // `null`. The entries sum to the reward of the episode.
 
-import type { Episode, EpisodeEvent, Grade, Sample, Trajectory, Turn } from "../core/index.ts";
+import type { Episode, EpisodeEvent, Grade, Lineage, Sample, Trajectory, Turn } from "../core/index.ts";
 import { branchesOf } from "./recorder.ts";
 
 /** One entry per turn; `null` if its reward is not known. */
@@ -21,6 +21,16 @@ export function discardedTurns({ trajectory, events }: Pick<Episode, "trajectory
   );
   for (const { index, finish } of trajectory.turns) if (finish.reason === "abort") discarded.add(index);
   return discarded;
+}
+
+/** Indexes of turns that earn no share of the reward, because they are outside the main lineage. */
+export function uncreditedTurns({ events }: Pick<Episode, "events">): ReadonlySet<number> {
+  const found = events.find((event) => event.type === "lineages");
+  return new Set(found?.credit === "main" ? othersIn(found.lineages) : []);
+}
+
+function othersIn(lineages: readonly Lineage[]): readonly number[] {
+  return lineages.flatMap(({ kind, turns }) => (kind === "main" ? [] : turns));
 }
 
 /** Relative difference that counts as rounding error. */

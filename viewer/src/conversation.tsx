@@ -1,7 +1,7 @@
 // An episode as a conversation: messages and their speakers, calls with their arguments, results,
 // format errors, and durations. Made from the events; for a file without events, from its messages.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { dumpJson } from "../../src/python-semantics/json/dump-json.ts";
 import { parseJson } from "../../src/python-semantics/json/parse-json.ts";
@@ -9,24 +9,28 @@ import type { Plain, RunFacts, ShownEpisode, ShownEvent } from "../../src/viewer
 import type { Attempt, CallDecision, Message, ToolCall } from "../../src/core/index.ts";
 import { count, duration, ending, money, plural, printable } from "./format.tsx";
 import { linkTo } from "./route.ts";
+import { agentName, agentsByTurn } from "./timeline.ts";
 import { weightsText } from "./token-layout.ts";
 import { TurnTools } from "./turn-tools.tsx";
 import { JudgeAnswer } from "./verdict.tsx";
 
-type Reader = { readonly episode: ShownEpisode; readonly facts: RunFacts; readonly number: number };
+type Shown = { readonly episode: ShownEpisode; readonly facts: RunFacts; readonly number: number };
+/** `agents`: the agent of each turn, if the episode had several. */
+type Reader = Shown & { readonly agents: ReadonlyMap<number, string> };
 
 /** Length from which text is folded. */
 const foldedFrom = 4000;
 /** Number of characters of a text in one element, so that elements out of sight cost nothing. */
 const blockCharacters = 8000;
 
-export function Conversation({ episode, facts, number, turn }: Reader & { readonly turn: number | null }) {
+export function Conversation({ episode, facts, number, turn }: Shown & { readonly turn: number | null }) {
   const holder = useRef<HTMLElement>(null);
   useEffect(() => {
     const element = holder.current!;
     if (turn !== null) element.querySelector(`[data-turn="${turn}"]`)?.scrollIntoView({ block: "start" });
   }, [episode, turn]);
-  const reader = { episode, facts, number };
+  const agents = useMemo(() => agentsByTurn(episode), [episode]);
+  const reader = { episode, facts, number, agents };
   const [first, ...rest] = episode.messages;
   const system = first?.role === "system" ? first : null;
   return (
@@ -151,6 +155,8 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
     }
     case "program":
       return <Program event={event} />;
+    case "lineages":
+      return <Agents event={event} reader={reader} />;
     case "restart":
       return (
         <Note>
@@ -209,13 +215,17 @@ function TurnHead({
 }
 
 /** The name of a turn, which is a link to it. */
-function TurnName({ turn, reader: { facts, number } }: { readonly turn: number; readonly reader: Reader }) {
+function TurnName({ turn, reader: { facts, number, agents } }: { readonly turn: number; readonly reader: Reader }) {
+  const agent = agents.get(turn);
   return (
-    <h2>
-      <a class="anchor" href={linkTo([facts.key, "episode", number], { turn })} title="a link to this turn">
-        turn {turn}
-      </a>
-    </h2>
+    <>
+      <h2>
+        <a class="anchor" href={linkTo([facts.key, "episode", number], { turn })} title="a link to this turn">
+          turn {turn}
+        </a>
+      </h2>
+      {agent !== undefined && <span class="tag">{agent}</span>}
+    </>
   );
 }
 
@@ -230,6 +240,40 @@ function Attempts({ attempts }: { readonly attempts: readonly Plain<Attempt>[] }
         </li>
       ))}
     </ul>
+  );
+}
+
+const credits = {
+  all: "The reward trains all of them.",
+  main: "The reward trains the main agent only.",
+  "by-tokens": "The reward trains all of them, and their rows weigh as much as they have trained tokens.",
+};
+
+/** The agents of an outside program, and which of them the reward trains. */
+function Agents({
+  event: { credit, lineages },
+  reader: { facts, number, agents },
+}: {
+  readonly event: Extract<ShownEvent, { type: "lineages" }>;
+  readonly reader: Reader;
+}) {
+  return (
+    <Entry kind="result" label={plural(lineages.length, "agent")}>
+      <ul>
+        {lineages.map(({ id, kind, parent, turns }) => {
+          const starter = lineages.find((one) => one.id === parent)?.turns[0];
+          const from = starter === undefined ? undefined : agents.get(starter);
+          return (
+            <li key={id}>
+              <a href={linkTo([facts.key, "episode", number], { turn: turns[0] ?? 0 })}>{agentName(kind, id)}</a>:{" "}
+              {plural(turns.length, "turn")}
+              {from === undefined ? "" : `, started by the ${from}`}
+            </li>
+          );
+        })}
+      </ul>
+      <p>{credits[credit]}</p>
+    </Entry>
   );
 }
 

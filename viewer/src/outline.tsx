@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { ShownEpisode } from "../../src/viewer/wire/index.ts";
 import { count, duration, money, plural, printable } from "./format.tsx";
 import { linkTo } from "./route.ts";
-import { costOf, type Segment, type SegmentKind, segmentsOf, turnTitles } from "./timeline.ts";
+import { agentsByTurn, costOf, type Segment, type SegmentKind, segmentsOf, turnTitles } from "./timeline.ts";
 
 const kinds: readonly SegmentKind[] = ["sampling", "waiting", "tool", "user", "judge", "program"];
 const mostCharacters = 90;
@@ -57,6 +57,7 @@ type TurnsProps = {
 function Turns({ episode, titles, link }: TurnsProps) {
   const segments = useMemo(() => segmentsOf(episode), [episode]);
   const total = segments.reduce((sum, { ms }) => sum + ms, 0);
+  const agents = useMemo(() => agentsByTurn(episode), [episode]);
   const byTurn = new Map<number | null, Segment[]>();
   for (const segment of segments) {
     const own = byTurn.get(segment.turn);
@@ -72,8 +73,11 @@ function Turns({ episode, titles, link }: TurnsProps) {
           const spent = own.reduce((sum, { ms }) => sum + ms, 0);
           return (
             <li key={turn}>
-              <a href={link(turn)}>turn {turn}</a>{" "}
-              <span class="outline-title">{printable(title.replaceAll(/\s+/g, " ").slice(0, mostCharacters))}</span>
+              <a href={link(turn)}>turn {turn}</a>
+              <span class="outline-title">
+                {agents.has(turn) && <span class="tag">{agents.get(turn)}</span>}{" "}
+                {printable(title.replaceAll(/\s+/g, " ").slice(0, mostCharacters))}
+              </span>
               <span class="axis" aria-hidden="true">
                 {own.map((segment) => (
                   <span key={segment.startMs} class={`segment ${segment.kind}`} style={placed(segment, total)} />

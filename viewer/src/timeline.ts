@@ -77,6 +77,16 @@ export function turnTitles({ events }: Pick<ShownEpisode, "events">): ReadonlyMa
   return titles;
 }
 
+/** The agent of each turn, in an episode of an outside program that had several; empty for others. */
+export function agentsByTurn({ events }: Pick<ShownEpisode, "events">): ReadonlyMap<number, string> {
+  const lineages = events.flatMap((event) => (event.type === "lineages" ? event.lineages : []));
+  return new Map(lineages.flatMap(({ kind, id, turns }) => turns.map((turn) => [turn, agentName(kind, id)] as const)));
+}
+
+export function agentName(kind: string, id: number): string {
+  return kind === "main" ? "main agent" : kind === "side" ? `side request ${id}` : `${kind} ${id}`;
+}
+
 export type Cost = {
   readonly promptTokens: number;
   /** `null` if an engine does not say. */

@@ -169,6 +169,7 @@ function trainedBranches({ samples }: ShownSamples, { trajectory }: ShownEpisode
 const dropReasons: Readonly<Record<string, string>> = {
   "discarded-turn": "the engine aborted it, or its answer never arrived, and it was sampled again",
   restarted: "the episode began again in a later process",
+  uncredited: "another agent of its program than the main one sampled it",
   "episode-aborted": "the episode was aborted, so its reward is unknown",
   "episode-failed": "the episode failed, so its reward is unknown",
   "not-graded": "the episode has no reward",

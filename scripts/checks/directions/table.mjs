@@ -182,7 +182,7 @@ export const modules = {
     imports: ["core", "system", "store", "trajectories"],
     packages: { "hyparquet-writer": "export/files.ts", hyparquet: "export/read-rows.ts" },
     // The rows that a rollout writes beside its groups; the check of rows, which a rollout does not load.
-    entries: ["trainers.ts", "check-rows.ts", "read-rows.ts", "row-kinds.ts"],
+    entries: ["slime.ts", "check-rows.ts", "read-rows.ts", "row-kinds.ts"],
   },
 
   // Node's own server and no framework: only the socket reports whether an answer was delivered.

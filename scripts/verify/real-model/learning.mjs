@@ -208,7 +208,7 @@ async function newestCheckpoint(out) {
 }
 
 /**
- * What is known of a training that has ended.
+ * Figures of a training that has ended.
  *
  * @typedef {object} Recorded
  * @property {string} date Of its end, as 2026-11-29.

@@ -7,6 +7,7 @@ import {
   endingOf,
   type Episode,
   type EpisodeEvent,
+  type Lineage,
   type ParsedAction,
   type ToolCall,
 } from "../../core/index.ts";
@@ -93,6 +94,8 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
     }
     case "program":
       return programLines(event, view);
+    case "lineages":
+      return event.lineages.map((lineage) => colours.dim(indent(lineageLine(lineage))));
     case "episode-start":
     case "delivered":
     case "undelivered":
@@ -102,6 +105,10 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
     default:
       return event satisfies never;
   }
+}
+
+function lineageLine({ id, kind, parent, turns }: Lineage): string {
+  return `agent ${id}: ${kind}${parent === null ? "" : ` of ${parent}`}, ${turns.length === 1 ? "turn" : "turns"} ${turns.join(", ")}`;
 }
 
 /** A call of an outside program: the messages that it added, and the answer. */

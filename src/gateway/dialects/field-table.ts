@@ -205,7 +205,9 @@ const responses: FieldTable = {
   model: done("echoed in the answer"),
   previous_response_id: done("of this session, if it was stored"),
   store: done("false: the response cannot be continued by its id"),
-  tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
+  tools: done(
+    "functions, and those of a namespace as `namespace__name`; tools of other kinds are not shown, and counted as `ignored_tools`",
+  ),
   tool_choice: toolChoice,
   parallel_tool_calls: done("false: the answer holds the first call alone"),
   max_output_tokens: done("a cap below the session's"),

@@ -97,6 +97,7 @@ export function requestOf(
     maxCalls: null,
     constraint: null,
     ignoredTools: 0,
+    namespaces: new Map(),
     includesUsage: true,
     includesThoughts: false,
     requestId: null,

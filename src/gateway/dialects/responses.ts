@@ -4,7 +4,7 @@
 // them accept.
 
 import { z } from "zod";
-import type { AssistantMessage, Message } from "../../core/index.ts";
+import type { AssistantMessage, Message, Tool } from "../../core/index.ts";
 import {
   type AnswerHead,
   type AnswerStream,
@@ -41,17 +41,20 @@ const itemSchema = z.object({
   content: optional(contentSchema),
   summary: optional(contentSchema),
   name: optional(z.string()),
+  namespace: optional(z.string()),
   call_id: optional(z.string()),
   arguments: optional(z.string()),
   output: optional(contentSchema),
 });
 type Item = z.infer<typeof itemSchema>;
-const toolSchema = z.object({
+const toolShape = {
   type: z.string(),
   name: optional(z.string()),
   description: optional(z.string()),
   parameters: z.unknown().optional(),
-});
+};
+const toolSchema = z.object({ ...toolShape, tools: optional(z.array(z.object(toolShape))) });
+type SentTool = z.infer<typeof toolSchema>;
 const bodySchema = z.object({
   instructions: optional(z.string()),
   input: optional(z.union([z.string(), longList(itemSchema)])),
@@ -78,11 +81,8 @@ export const responsesDialect: Dialect = {
       body.instructions === undefined ? [] : [{ role: "system", content: body.instructions }];
     const before = body.previous_response_id === undefined ? [] : historyOf(body.previous_response_id, items);
     const input: Item[] = typeof body.input === "string" ? [textItem(body.input)] : body.input;
-    const tools = body.tools ?? [];
-    const functions = tools.filter(({ type, name }) => type === "function" && name !== undefined);
-    const others = tools.filter((tool) => !functions.includes(tool));
+    const { shown, others, namespaces } = readTools(body.tools ?? []);
     const choice = readToolChoice(body.tool_choice);
-    const shown = functions.map(({ name = "", ...tool }) => makeTool({ ...tool, name }));
     return requestOf(body, {
       ...checked,
       messages: [...instructions, ...before, ...readItems(input, items)],
@@ -96,6 +96,7 @@ export const responsesDialect: Dialect = {
       maxCalls: body.parallel_tool_calls === false ? 1 : null,
       maxTokens: body.max_output_tokens ?? null,
       ignoredTools: others.length,
+      namespaces,
       response: { hasInstructions: instructions.length > 0, isStored: body.store ?? true },
       previousResponseId: body.previous_response_id ?? null,
     });
@@ -104,6 +105,36 @@ export const responsesDialect: Dialect = {
   stream: (head, request): AnswerStream => new ResponseStream(head, request),
   error: errorBody,
 };
+
+/**
+ * Tools as the model sees them. The functions of a namespace, such as the tools of an MCP server that
+ * Codex uses, are called by both names; `namespaces` takes them apart again.
+ */
+function readTools(sent: readonly SentTool[]): {
+  readonly shown: Tool[];
+  readonly others: readonly Pick<SentTool, "name">[];
+  readonly namespaces: GatewayRequest["namespaces"];
+} {
+  const namespaces = new Map<string, { readonly namespace: string; readonly name: string }>();
+  const others: Pick<SentTool, "name">[] = [];
+  const shown = sent.flatMap(({ tools, ...tool }) => {
+    const namespace = tool.type === "namespace" ? tool.name : undefined;
+    return (namespace === undefined ? [tool] : (tools ?? [])).flatMap(({ type, name = "", ...rest }) => {
+      if (type !== "function" || name === "") {
+        others.push({ name });
+        return [];
+      }
+      const whole = wholeName(namespace, name);
+      if (namespace !== undefined) namespaces.set(whole, { namespace, name });
+      return [makeTool({ ...rest, name: whole })];
+    });
+  });
+  return { shown, others, namespaces };
+}
+
+function wholeName(namespace: string | undefined, name: string): string {
+  return namespace === undefined ? name : `${namespace}__${name}`;
+}
 
 function historyOf(responseId: string, items: SampledItems): readonly Message[] {
   const call = numberIn(responseId, "resp", items.idPrefix)?.call ?? null;
@@ -144,7 +175,7 @@ function readItems(input: readonly Item[], items: SampledItems): Message[] {
       case "reasoning":
         return assistant.reasoning(readText(item.summary, `${param}.summary`));
       case "function_call":
-        return call(item.call_id ?? "", item.name ?? "", item.arguments ?? "{}");
+        return call(item.call_id ?? "", wholeName(item.namespace, item.name ?? ""), item.arguments ?? "{}");
       case "item_reference": {
         const part = referenced(item.id ?? "", items);
         if (part.type === "call") return call(part.call.id, part.call.name, part.call.argumentsText);
@@ -209,24 +240,28 @@ function textPart(text: string): object {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
-function callItems({ action, idPrefix, call: number }: GatewayAnswer): (OutputItem & { readonly arguments: string })[] {
+function callItems(
+  { action, idPrefix, call: number }: GatewayAnswer,
+  { namespaces }: GatewayRequest,
+): (OutputItem & { readonly arguments: string })[] {
   return action.toolCalls.map(({ id, name, argumentsText }, place) => ({
     id: `fc_${idPrefix}_${number}_${place}`,
     type: "function_call",
     status: "completed",
     call_id: id,
     name,
+    ...namespaces.get(name),
     arguments: argumentsText,
   }));
 }
 
-function outputOf(answer: GatewayAnswer): OutputItem[] {
+function outputOf(answer: GatewayAnswer, request: GatewayRequest): OutputItem[] {
   const { reasoning, content } = answer.action;
   return [
     ...(reasoning === null || reasoning === "" ? [] : [reasoningItem(answer, reasoning)]),
     // An empty answer still gets an item, so that the client echoes it.
     ...(content === "" && answer.action.toolCalls.length > 0 ? [] : [messageItem(answer, "completed", content)]),
-    ...callItems(answer),
+    ...callItems(answer, request),
   ];
 }
 
@@ -242,7 +277,7 @@ function responseOf(head: AnswerHead, request: GatewayRequest, answer: GatewayAn
     instructions: null,
     max_output_tokens: request.maxTokens,
     model: request.model,
-    output: answer === null ? [] : outputOf(answer),
+    output: answer === null ? [] : outputOf(answer, request),
     parallel_tool_calls: request.maxCalls === null,
     previous_response_id: request.previousResponseId,
     reasoning: { effort: null, summary: null },
@@ -309,7 +344,7 @@ class ResponseStream implements AnswerStream {
     let rest = this.#closeOpen();
     if (!this.#hasContent && answer.action.toolCalls.length === 0)
       rest += this.delta({ type: "content", text: "" }) + this.#closeOpen();
-    for (const item of callItems(answer)) {
+    for (const item of callItems(answer, this.#request)) {
       this.#index++;
       const place = { item_id: item.id, output_index: this.#index };
       rest += this.#event("response.output_item.added", {

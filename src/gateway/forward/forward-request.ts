@@ -15,6 +15,7 @@ import {
 } from "../../chat-models/index.ts";
 import { type Attempt, AttributedError, messageOf, type ModelUsage, type ParsedAction } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { type ClientAgent, clientAgentOf } from "../client-agents.ts";
 import { requestOf } from "../dialects/fields.ts";
 import { type DialectName, GatewayError } from "../request.ts";
 import type { ForwardedRecord, ForwardedTurn, PlacedRequest } from "./forwarded-record.ts";
@@ -37,6 +38,7 @@ export type BegunCall = {
   readonly number: number;
   readonly dialect: DialectName;
   readonly digest: string;
+  readonly client: ClientAgent | null;
   readonly startedAt: number;
   /** Failed attempts so far. */
   readonly attempts: Attempt[];
@@ -63,7 +65,7 @@ export interface ForwardingSession {
    */
   readonly retries: boolean;
   /** Throws a `GatewayError` if the session has no room for another call. */
-  beginCall(dialect: DialectName, digest: string): BegunCall;
+  beginCall(call: Pick<BegunCall, "dialect" | "digest" | "client">): BegunCall;
   /** Called once for each call that began, except for dropped calls. */
   endCall(): void;
   /**
@@ -114,7 +116,7 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
   const { model, dialect, request } = parts;
   if (request.suffix.startsWith("/")) return countTokens(parts);
   const digest = hash("sha256", request.text);
-  const begun = session.beginCall(dialect.name, digest);
+  const begun = session.beginCall({ dialect: dialect.name, digest, client: clientAgentOf(request.headers) });
   let isStreaming = false;
   try {
     const { sampling, seedOf } = parts;

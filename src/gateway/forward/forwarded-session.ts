@@ -18,12 +18,13 @@ import {
 } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
+import { takeTurns } from "../../lib/steps.ts";
 import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { lineagesOf } from "../lineages.ts";
 import { OpenFaults } from "../open-faults.ts";
 import { gradeSoFar } from "../session-grade.ts";
 import {
   type Dialect,
-  type DialectName,
   type GatewayAnswer,
   GatewayError,
   type GatewayRequest,
@@ -202,16 +203,13 @@ export class ForwardedSession implements ForwardingSession {
    * Completes a chat for a request that its dialect has parsed. Throws a `GatewayError` for a
    * request that cannot be answered.
    */
-  begin(
-    request: GatewayRequest,
-    { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
-  ): SessionCall {
+  begin(request: GatewayRequest, call: Pick<BegunCall, "dialect" | "digest" | "client">): SessionCall {
     const model = this.#model();
     if (request.promptTokens !== null) {
       const message = "Cannot forward the request: a prompt of token ids means nothing to this API; send messages.";
       throw new GatewayError("unsupported", message, { param: request.promptField });
     }
-    const begun = this.beginCall(dialect, digest);
+    const begun = this.beginCall(call);
     const placed = this.#record.place(request);
     const deltas = new Deltas();
     const told: { turn: ForwardedTurn | null } = { turn: null };
@@ -232,7 +230,7 @@ export class ForwardedSession implements ForwardingSession {
     return { head, promptTokens: 0, deltas, answer, delivered: () => this.delivered(told.turn), left: () => undefined };
   }
 
-  beginCall(dialect: DialectName, digest: string): BegunCall {
+  beginCall(call: Pick<BegunCall, "dialect" | "digest" | "client">): BegunCall {
     if (this.#isEnded) throw sessionEnded(this.settings.id);
     const { turns } = this.#record;
     const use = { running: this.#running, answered: turns.length, sampledTokens: this.#outputTokens };
@@ -244,9 +242,8 @@ export class ForwardedSession implements ForwardingSession {
     this.#running++;
     const startedAt = this.#parts.clock.now();
     return {
+      ...call,
       number: this.#calls++,
-      dialect,
-      digest,
       startedAt,
       attempts: [],
       ignored: [],
@@ -267,7 +264,7 @@ export class ForwardedSession implements ForwardingSession {
   async answered(begun: BegunCall, placed: PlacedRequest, answer: CallAnswer): Promise<ForwardedTurn> {
     if (this.#isEnded || begun.generation !== this.#generation) throw sessionEnded(this.settings.id);
     const { basis, messages, tools, response } = placed;
-    const { number: call, dialect, digest, startedAt } = begun;
+    const { number: call, dialect, digest, client, startedAt } = begun;
     const { action, names } = answer;
     const turn = this.#record.add({ call, basis, messages, tools, action, response }, names);
     if (basis !== null) {
@@ -299,6 +296,7 @@ export class ForwardedSession implements ForwardingSession {
           basis: basis?.index ?? null,
           continues: null,
           tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
+          ...(client && { client }),
         }),
       ]);
     } catch (error) {
@@ -381,6 +379,8 @@ export class ForwardedSession implements ForwardingSession {
     this.#controller.abort(new Error("The session was ended."));
     const unread = this.#record.turns.filter(({ isDelivered, isContinued }) => !isDelivered && !isContinued);
     if (unread.length > 0) await this.add({ type: "undelivered", turns: unread.map(({ index }) => index) });
+    const lineages = await takeTurns(lineagesOf(this.#events));
+    if (lineages.length > 1) await this.add({ type: "lineages", credit: this.settings.credit, lineages });
     await this.add({ type: "episode-end", stopReason, failure });
     const last = this.#record.turns.at(-1);
     return endedEpisode(this.settings, {
