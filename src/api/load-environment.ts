@@ -17,6 +17,7 @@ import {
   splitsText,
 } from "../core/index.ts";
 import type { RemoteSource } from "../environments/remote/index.ts";
+import { taskOptions } from "../environments/remote/options.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import { optionsOf, refuseForeignOptions, readFlags } from "../parts/setting.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/loop.ts";
@@ -50,6 +51,11 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
     );
   try {
     const missing = missingParts(value);
+    if (isDefined(value) && value.splits.length === 0) {
+      throw new ConfigurationError(
+        `Cannot use "${module}" as an environment: it has no tasks of its own; name a file of them with --env-tasks.`,
+      );
+    }
     if (missing.length > 0) throw refuse(`its default export has no ${missing.join(", ")}`);
     const source = value as EnvironmentSource;
     const taskset = (split: string): Taskset => checkedTaskset(source.taskset(split), module);
@@ -73,6 +79,10 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
   } catch (error) {
     throw error instanceof ConfigurationError ? error : refuse(messageOf(error), error);
   }
+}
+
+function isDefined(value: unknown): value is EnvironmentSource {
+  return isRecord(value) && "withTasks" in value && Array.isArray(value["splits"]);
 }
 
 /** Members that the value lacks to be an `EnvironmentSource`. */
@@ -262,11 +272,19 @@ export async function loadEnvironment(
   },
 ): Promise<LoadedEnvironment> {
   const { cwd, limits = defaultTimeouts, split = null, openMs } = options;
-  if (options.parts?.env !== undefined) return withDefaults(checkedSource(options.parts.env, env));
   const values = { ...readFlags(environmentOptions, {}), ...options.settings };
   const importTasks = (file: string, what: string) => importDefault(file, { cwd, what, flag: "--env-tasks" });
+  const withTasks: WithTasks = async (made) =>
+    values.envTasks === null
+      ? made
+      : (await import("./module-tasks.ts")).withTaskFile(made, values.envTasks, {
+          cwd,
+          importDefault: importTasks,
+          module: env,
+        });
+  if (options.parts?.env !== undefined) return withDefaults(checkedSource(await withTasks(options.parts.env), env));
   const found = findEnvironment(env);
-  const own = found?.row.options ?? {};
+  const own = found?.row.options ?? (namesModule(env) ? taskOptions : {});
   refuseForeignOptions(values, hideSecrets(env), { noun: "environment", flag: "--env", rows: environmentRows, own });
   if (found !== null) {
     const { openSource } = await found.row.load();
@@ -285,11 +303,11 @@ export async function loadEnvironment(
       importDefault: importTasks,
     });
   }
-  if (/\.(?:jsonl|csv|parquet)$/i.test(env)) {
+  if (namesTaskFile(env)) {
     const { agentTaskSource } = await import("./agent-tasks.ts");
     return withDefaults(await agentTaskSource(env, { cwd, importDefault: importTasks }));
   }
-  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return withDefaults(await loadModule(env, cwd, limits));
+  if (namesModule(env)) return withDefaults(await loadModule(env, cwd, limits, withTasks));
   const near = suggestion(env, environmentNames);
   const forms = Object.values(environmentRows).flatMap(({ form, names }) => (names.length === 0 ? [form] : []));
   throw new ConfigurationError(
@@ -298,6 +316,10 @@ export async function loadEnvironment(
       : `Cannot find environment "${env}": ${near} To use your own module, pass its path, like ./my-env.ts.`,
   );
 }
+
+const namesTaskFile = (env: string): boolean => /\.(?:jsonl|csv|parquet)$/i.test(env);
+
+const namesModule = (env: string): boolean => !namesTaskFile(env) && /^(\.|\/)|\.[cm]?[jt]s$/.test(env);
 
 function withDefaults(source: EnvironmentSource): LoadedEnvironment {
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
@@ -352,14 +374,22 @@ async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>
   }
 }
 
-async function loadModule(env: string, cwd: string, limits: WatchLimits): Promise<EnvironmentSource> {
+/** The environment with the tasks of `--env-tasks`, if it is set. */
+type WithTasks = (environment: unknown) => Promise<unknown>;
+
+async function loadModule(
+  env: string,
+  cwd: string,
+  limits: WatchLimits,
+  withTasks: WithTasks,
+): Promise<EnvironmentSource> {
   startWatch(env, limits);
   const made = await importDefault(env, { cwd, what: "environment", flag: "--env" });
   const loaded = { what: "environment", file: resolve(cwd, env), cwd };
   const exported =
     typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
   unguardGlobals();
-  const source = checkedSource(watchedSource(exported, limits), env);
+  const source = checkedSource(watchedSource(await withTasks(exported), limits), env);
   keepGlobals();
   return source;
 }

@@ -29,11 +29,18 @@ export function agendaProblem(value: unknown): string | null {
   return error === undefined ? null : describeIssue(error.issues, []);
 }
 
+/** The fault of a task, as part of a sentence; `null` if it is valid. */
+export function taskProblem(value: unknown): string | null {
+  const { error } = object({ task: taskSchema() }).safeParse({ task: value }, { reportInput: true });
+  return error === undefined ? null : describeIssue(error.issues, []);
+}
+
 function findProblem(definition: unknown): string | null {
   const { error, data } = definitionSchema().safeParse(definition, { reportInput: true });
   if (error !== undefined) return describeIssue(error.issues, []);
   const isEmpty =
-    Object.keys(data.tools).length === 0 || Object.values(data.tasks).every((tasks) => tasks.length === 0);
+    Object.keys(data.tools).length === 0 ||
+    Object.values(data.tasks ?? { "": [0] }).every(({ length }) => length === 0);
   return isEmpty ? "it needs at least one tool and one task" : null;
 }
 
@@ -108,6 +115,22 @@ const parameters = z
   })
   .pipe(z.object({ ...schemaParts, type: z.literal("object", '"object"').optional() }, "an object"));
 
+function taskSchema() {
+  // Several tasks often share one state, which is then checked once.
+  const known = new Set<unknown>();
+  const state = z.unknown().superRefine((value, context) => {
+    if (value === undefined) context.addIssue({ code: "custom", message: "plain data" });
+    else if (!known.has(value)) checkPlain(value, context);
+    known.add(value);
+  });
+  return object({
+    state,
+    instruction: text.optional(),
+    agenda: agenda.optional(),
+    info: record(z.unknown()).superRefine(checkPlain).optional(),
+  });
+}
+
 function definitionSchema() {
   const weight = z.custom(
     (value) => typeof value === "number" && value >= 0 && value < Infinity,
@@ -117,26 +140,15 @@ function definitionSchema() {
     (value) => typeof value === "function" || isMade(value, ["rubric"]),
     "a function, or what defineRubric returned,",
   );
-  // Several tasks often share one state, which is then checked once.
-  const known = new Set<unknown>();
-  const state = z.unknown().superRefine((value, context) => {
-    if (value === undefined) context.addIssue({ code: "custom", message: "plain data" });
-    else if (!known.has(value)) checkPlain(value, context);
-    known.add(value);
-  });
   const endsEpisode = z.boolean("true or false").optional();
   const tool = object({ description: text, parameters, run: code, reward: code.optional(), endsEpisode });
-  const task = object({
-    state,
-    instruction: text.optional(),
-    agenda: agenda.optional(),
-    info: record(z.unknown()).superRefine(checkPlain).optional(),
-  });
+  const task = taskSchema();
   return object({
     name,
     guidelines: text,
     tools: record(tool),
-    tasks: record(list(task)),
+    tasks: record(list(task)).optional(),
+    fromRow: code.optional(),
     grade,
     graders: graders.optional(),
     gradeWeight: weight.optional(),

@@ -16,13 +16,13 @@ import type {
   ToolResult,
 } from "../core/environment.ts";
 import type { Ranking, Rubric } from "../core/judge.ts";
-import { AttributedError, messageOf } from "../core/failure.ts";
+import { AttributedError, ConfigurationError, messageOf } from "../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../core/message.ts";
 import { createTaskset } from "../core/taskset.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromForeign, fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import { checkDefinition } from "./check-definition.ts";
+import { checkDefinition, taskProblem } from "./check-definition.ts";
 
 /** A tool as a function over the episode's state. */
 export type ToolSpec<State, Resource = undefined> = {
@@ -74,6 +74,25 @@ export type TaskSpec<State> = {
   readonly info?: Readonly<Record<string, unknown>>;
 };
 
+/** Rows that become tasks in place of those of a definition. */
+export type TaskRows = {
+  /** Number of rows by split; the first split is the default. */
+  readonly sizes: Readonly<Record<string, number>>;
+  /** SHA-256 (hex) of all rows of a split, in order. */
+  readonly hashes: Readonly<Record<string, string>>;
+  /** `place`: where the row is, for messages. Throws a `ConfigurationError` if it cannot be read. */
+  row(
+    split: string,
+    index: number,
+  ): { readonly id: string | null; readonly fields: Readonly<Record<string, unknown>>; readonly place: string };
+};
+
+/** An environment that can have other tasks. */
+export type DefinedEnvironment<Source extends EnvironmentSource> = Source & {
+  /** The same environment with tasks of rows. Throws a `ConfigurationError` if the first is not a task. */
+  withTasks(rows: TaskRows): Source;
+};
+
 /** `Resource`: the value that `setup` returns for an episode. */
 export type EnvironmentDefinition<State, Resource = undefined> = {
   readonly name: string;
@@ -97,8 +116,17 @@ export type EnvironmentDefinition<State, Resource = undefined> = {
   /** Same meaning as in `EnvironmentSource`. Default: "replay". */
   readonly resume?: "replay" | "restart";
   readonly tools: Readonly<Record<string, ToolSpec<State, Resource>>>;
-  /** Tasks by split. The position of a task is its index, so keep the order. */
-  readonly tasks: Readonly<Record<string, readonly TaskSpec<State>[]>>;
+  /**
+   * Tasks by split. The position of a task is its index, so keep the order. Default: none, for an
+   * environment whose tasks are always those of a file (`--env-tasks`).
+   */
+  readonly tasks?: Readonly<Record<string, readonly TaskSpec<State>[]>>;
+  /**
+   * Makes a task of a row of a file, a JSON object without its `id` and `split`; a row is hostile. An
+   * exception, or an invalid task, names the row. Default: `state`, `instruction`, `agenda` and `info`
+   * of the row are those of the task, and in a row without `state` its other fields are the state.
+   */
+  fromRow?(this: void, row: Readonly<Record<string, unknown>>): TaskSpec<State>;
   /**
    * Reward of a finished episode, a finite number; may be asynchronous. An exception, or any other
    * value, is a failure of that episode at boundary "grader". An episode truncated by a limit gets
@@ -148,49 +176,112 @@ const largestResult = 50_000_000;
  */
 export function defineEnvironment<State>(
   definition: EnvironmentDefinition<State> & { readonly setup?: never },
-): LocalEnvironmentSource;
+): DefinedEnvironment<LocalEnvironmentSource>;
 /** A definition with `setup`: its environments open asynchronously. */
 export function defineEnvironment<State, Resource>(
   definition: EnvironmentDefinition<State, Resource>,
-): EnvironmentSource;
+): DefinedEnvironment<EnvironmentSource>;
 export function defineEnvironment<State, Resource>(
   definition: EnvironmentDefinition<State, Resource>,
-): EnvironmentSource {
+): DefinedEnvironment<EnvironmentSource> {
   checkDefinition(definition);
+  const { tasks = {} } = definition;
+  const own: TaskList<State> = {
+    sizes: Object.fromEntries(Object.entries(tasks).map(([split, { length }]) => [split, length])),
+    task: (split, index) => ({ id: null, spec: tasks[split]![index]! }),
+    haveAgendas: Object.values(tasks)
+      .flat()
+      .every(({ agenda }) => agenda !== undefined),
+  };
+  return {
+    ...createSource(definition, own),
+    withTasks: (rows) => createSource(definition, tasksOfRows(rows, definition)),
+  };
+}
+
+/** Tasks of an environment, from its definition or a file. */
+type TaskList<State> = Pick<TaskRows, "sizes"> & {
+  readonly hashes?: TaskRows["hashes"];
+  readonly haveAgendas: boolean;
+  /** `id`: `null` if the task has none of its own. */
+  task(split: string, index: number): { readonly id: string | null; readonly spec: TaskSpec<State> };
+};
+
+function tasksOfRows<State, Resource>(
+  { sizes, hashes, row }: TaskRows,
+  { fromRow = specOfRow }: EnvironmentDefinition<State, Resource>,
+): TaskList<State> {
+  const task: TaskList<State>["task"] = (split, index) => {
+    const { id, fields, place } = row(split, index);
+    const refuse = (problem: string, cause?: unknown): never => {
+      throw new ConfigurationError(
+        `Cannot make a task of ${place}: ${problem.replace(/\.$/, "")}; correct the row, or fromRow of the environment.`,
+        { cause },
+      );
+    };
+    let spec: TaskSpec<State>;
+    try {
+      spec = fromRow(fields) as TaskSpec<State>;
+    } catch (error) {
+      return refuse(messageOf(error), error);
+    }
+    const problem = taskProblem(spec);
+    return problem === null ? { id, spec } : refuse(problem);
+  };
+  const [first = "", size = 0] = Object.entries(sizes)[0] ?? [];
+  return { sizes, hashes, task, haveAgendas: size > 0 && task(first, 0).spec.agenda !== undefined };
+}
+
+const taskFields = new Set(["state", "instruction", "agenda", "info"]);
+
+/** A row with `state` is a task; one without it is a state, with the other fields of a task beside it. */
+function specOfRow(row: Readonly<Record<string, unknown>>): TaskSpec<never> {
+  if (row["state"] !== undefined) return row as TaskSpec<never>;
+  const parts = (isOfTask: boolean) =>
+    Object.fromEntries(Object.entries(row).filter(([name]) => taskFields.has(name) === isOfTask));
+  return { ...parts(true), state: parts(false) as never };
+}
+
+function createSource<State, Resource>(
+  definition: EnvironmentDefinition<State, Resource>,
+  { sizes, hashes = {}, task: taskAt, haveAgendas }: TaskList<State>,
+): EnvironmentSource {
   const { name } = definition;
-  const splits = Object.keys(definition.tasks);
   const tools = Object.entries(definition.tools).map(([tool, { description, parameters }]) =>
     toolFromDefinition(asObject({ type: "function", function: { name: tool, description, parameters } })),
   );
-  const specs = Object.values(definition.tasks).flat();
   const users = ["llm", "human", "scripted"];
-  if (specs.every((spec) => spec.agenda !== undefined)) users.unshift("agenda");
+  if (haveAgendas) users.unshift("agenda");
 
   const taskset = (split: string): Taskset =>
     createTaskset(name, split, {
-      sizes: Object.fromEntries(splits.map((known) => [known, definition.tasks[known]!.length])),
+      sizes,
+      hashes,
       task: (index) => {
-        const { instruction = null, agenda = null, state } = definition.tasks[split]![index]!;
+        const { id, spec } = taskAt(split, index);
+        const { instruction = null, agenda = null, state } = spec;
         const contentHash = sha256({ name, instruction, agenda, state });
-        return { id: `${name}:${split}:${index}`, environment: name, split, index, contentHash, instruction, agenda };
+        const own = id ?? `${name}:${split}:${index}`;
+        return { id: own, environment: name, split, index, contentHash, instruction, agenda };
       },
     });
   const { grade, graders = [], gradeWeight = 1 } = definition;
   const use = typeof grade === "function" ? graders : [grade, ...graders];
   return {
     name,
-    splits,
+    splits: Object.keys(sizes),
     users,
     argumentErrors: "loop",
     ...(definition.resume === undefined ? {} : { resume: definition.resume }),
     ...(use.length === 0 ? {} : { graders: { use, gradeWeight: typeof grade === "function" ? gradeWeight : null } }),
     taskset,
     open: (task, options = { seed: 0, ...unending() }) => {
-      const spec = definition.tasks[task.split]?.[task.index];
-      if (spec === undefined)
+      const { split, index } = task;
+      if (!Object.hasOwn(sizes, split) || !(index >= 0 && index < sizes[split]!))
         throw new RangeError(`Cannot open task "${task.id}": it is not a task of environment "${name}".`);
+      const { spec } = taskAt(split, index);
       const state = structuredClone(spec.state);
-      const parts = { tools, initial: spec.state, state };
+      const parts = { tools, spec, state };
       const make = (resource: Resource): Environment => createEnvironment(task, definition, { ...parts, resource });
       if (definition.setup === undefined) return make(undefined as Resource);
       return Promise.resolve(definition.setup({ state, task, ...options })).then(make);
@@ -200,7 +291,7 @@ export function defineEnvironment<State, Resource>(
 
 type EpisodeParts<State, Resource> = {
   readonly tools: readonly Tool[];
-  readonly initial: State;
+  readonly spec: TaskSpec<State>;
   readonly state: State;
   readonly resource: Resource;
 };
@@ -208,16 +299,16 @@ type EpisodeParts<State, Resource> = {
 function createEnvironment<State, Resource>(
   task: Task,
   definition: EnvironmentDefinition<State, Resource>,
-  { tools, initial: given, state, resource }: EpisodeParts<State, Resource>,
+  { tools, spec, state, resource }: EpisodeParts<State, Resource>,
 ): Environment {
-  const initial = structuredClone(given);
+  const initial = structuredClone(spec.state);
   const said: string[] = [];
   const { teardown } = definition;
   return {
     task,
     guidelines: definition.guidelines,
     tools,
-    info: asObject(definition.tasks[task.split]?.[task.index]?.info ?? {}),
+    info: asObject(spec.info ?? {}),
     call: ({ name, arguments: args }, options = unending()) => {
       const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
       if (tool === undefined) return refusal(`unknown tool ${name}`);

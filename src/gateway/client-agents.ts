@@ -36,7 +36,7 @@ export function clientAgentOf(headers: RequestHeaders): ClientAgent | null {
   return null;
 }
 
-/** An id that is too long, or no plain text, counts as none. */
+/** An id that is too long, or not plain text, counts as none. */
 function agentOf(agent: string | null, parent: string | null = null): ClientAgent | null {
   const isId = (text: string | null): text is string => text !== null && /^[\w.:/-]{1,128}$/.test(text);
   return isId(agent) ? { agent, parent: isId(parent) && parent !== agent ? parent : null } : null;

@@ -32,9 +32,7 @@ const shortest = 8;
  */
 const reach = 64;
 
-/**
- * The lineages of the calls of one session since its program last began; none if there are no calls.
- * */
+/** The lineages of the calls of one session since its program last began; none if there are no calls. */
 export function* lineagesOf(events: readonly EpisodeEvent[]): Steps<readonly Lineage[]> {
   const begun = events.findLastIndex((event) => event.type === "session");
   const calls = events
@@ -176,7 +174,7 @@ function startedBy(agent: Agent, calls: readonly Exchange[], ownerOf: ReadonlyMa
   return reading === undefined ? null : (ownerOf.get(reading) ?? null);
 }
 
-/** `null` if they are no JSON. */
+/** `null` if they cannot be read. */
 function argumentsOf({ argumentsText }: ToolCall): JsonValue {
   try {
     return parseJson(argumentsText);

@@ -4,7 +4,9 @@
 // ends the JavaScript engine itself (a thread would take the run with it).
 
 import { open, stat } from "node:fs/promises";
+import { performance } from "node:perf_hooks";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { decompress } from "fzstd";
 import { parquetMetadataAsync, parquetReadObjects, snappyUncompress } from "hyparquet";
 import type { AsyncBuffer, Compressors, FileMetaData, ParquetParsers, RowGroup } from "hyparquet";
 import { parquetHeader } from "hyparquet/src/column.js";
@@ -13,8 +15,11 @@ import { messageOf } from "../core/failure.ts";
 /** The file to read, and the file to write. */
 export type ParquetSetup = { readonly file: string; readonly target: string };
 
-/** The only message of the process: `null` if all rows were written, otherwise what is wrong with the file. */
-export type ParquetResult = { readonly problem: string | null };
+/**
+ * Messages of the process: a sign of life, at least once a second, or the last one. `problem`: `null` if all
+ * rows were written, otherwise what is wrong with the file.
+ */
+export type ParquetResult = { readonly isDone: boolean; readonly problem: string | null };
 
 /** Limits on what a file may claim. */
 const most = {
@@ -48,8 +53,42 @@ const compressors: Compressors = {
     return output;
   },
   GZIP: (input, length) => gunzipSync(input, { maxOutputLength: Math.max(1, bounded(length)) }),
+  // A frame of zstd in a few bytes can hold its decoder in a loop without end: the parent waits for signs of life.
+  ZSTD: (input, length) => {
+    showLife();
+    const claimed = contentSize(input);
+    if (claimed !== null && claimed !== length) {
+      throw new BadParquetError(`a page of ${length} bytes has ${claimed}`);
+    }
+    return decompress(input, new Uint8Array(bounded(length)));
+  },
   BROTLI: (input, length) => brotliDecompressSync(input, { maxOutputLength: Math.max(1, bounded(length)) }),
 };
+
+/**
+ * Number of bytes that a frame of zstd says it has (RFC 8878, section 3.1.1.1); `null` if it does not. The
+ * decoder fills a page that is too short with zeros.
+ */
+function contentSize(frame: Uint8Array): number | null {
+  const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
+  const descriptor = frame.length > 4 ? view.getUint8(4) : 0;
+  const isSingle = (descriptor & 0b10_0000) !== 0;
+  const at = 5 + (isSingle ? 0 : 1) + [0, 1, 2, 4][descriptor & 0b11]!;
+  if (frame.length < at + 8) return null;
+  if (descriptor >>> 6 === 0) return isSingle ? view.getUint8(at) : null;
+  if (descriptor >>> 6 === 1) return view.getUint16(at, true) + 256;
+  return descriptor >>> 6 === 2 ? view.getUint32(at, true) : Number(view.getBigUint64(at, true));
+}
+
+let shownMs = -Infinity;
+
+/** Tells the parent at most once a second that the process is at work. */
+function showLife(): void {
+  const now = performance.now();
+  if (now - shownMs < 1000) return;
+  shownMs = now;
+  process.send!({ problem: null, isDone: false } satisfies ParquetResult);
+}
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const parsers: Partial<ParquetParsers> = {
@@ -85,6 +124,7 @@ async function convert({ file: path, target }: ParquetSetup): Promise<void> {
       const parts = Math.max(bytes / decodedBytes, rows / decodedRows, 1);
       const step = Math.ceil(rows / parts);
       for (let start = groupStart; start < groupStart + rows; start += step) {
+        showLife();
         const rowEnd = Math.min(groupStart + rows, start + step);
         const read = await parquetReadObjects({
           file: buffer,
@@ -138,7 +178,10 @@ async function checkGroup(
   let bytes = 0;
   for (const { meta_data: column } of columns) {
     if (column === undefined) throw new BadParquetError("a column has no metadata");
-    const { dictionary_page_offset, data_page_offset, total_compressed_size } = column;
+    const { codec, dictionary_page_offset, data_page_offset, total_compressed_size } = column;
+    if (codec !== "UNCOMPRESSED" && !(codec in compressors)) {
+      throw new BadParquetError(`it is compressed with ${codec}; write it with zstd, Snappy, gzip or Brotli`);
+    }
     const start = Number(dictionary_page_offset || data_page_offset);
     const view = new DataView(await file.slice(start, start + Number(total_compressed_size)));
     const reader = { view, offset: 0 };
@@ -216,4 +259,4 @@ function jsonOf(value: unknown): unknown {
 process.on("disconnect", () => process.exit());
 const [, , file = "", target = ""] = process.argv;
 const problem = await convert({ file, target }).then(() => null, messageOf);
-process.send!({ problem } satisfies ParquetResult);
+process.send!({ problem, isDone: true } satisfies ParquetResult);

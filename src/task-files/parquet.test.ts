@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type ColumnSource, parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createRandom } from "../lib/random.ts";
+import { writeParquetRows } from "./parquet.ts";
 import { openTaskFile } from "./task-file.ts";
 import type { RowReader, TaskTable } from "./task-table.ts";
 
@@ -175,8 +176,19 @@ test("damaged files are refused or read, in bounded memory", { timeout: 300_000 
   expect((await stat(cache)).isDirectory()).toBe(true);
 });
 
+test("a page of zstd of another length is refused, and a reader without a sign of life is stopped", async () => {
+  const [file, target] = [join(folder, "page.parquet"), join(folder, "page.jsonl")];
+  const columnData = [{ name: "id", data: ["a".repeat(50)], type: "STRING" as const }];
+  // A frame of one letter, repeated 3 times, and some more bytes.
+  const frame = Buffer.from("28b52ffd20031b00002000000000", "hex");
+  await writeFile(file, new Uint8Array(parquetWriteBuffer({ columnData, codec: "ZSTD", compressors: { ZSTD: () => frame } }))); // prettier-ignore
+  await expect(writeParquetRows({ file, target })).rejects.toThrow(/a page of \d+ bytes has 3/);
+  // A process does not even start in this time.
+  await expect(writeParquetRows({ file, target }, { silentMs: 1 })).rejects.toThrow(/its reader was stopped/);
+});
+
 /** Written by pyarrow 26.0.1, with its own reading of them in JSON lines. */
-test.each(["snappy", "gzip-v2", "none-delta", "brotli"])(
+test.each(["snappy", "gzip-v2", "none-delta", "brotli", "zstd"])(
   "rows that pyarrow wrote are read as it reads them, %s",
   async (kind) => {
     const goldens = fileURLToPath(new URL("../../tests/goldens/tasks/", import.meta.url));

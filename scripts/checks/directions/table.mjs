@@ -90,7 +90,7 @@ export const modules = {
   // Tasks as data: files and functions, for environments that have no tasks of their own.
   "task-files": {
     imports: ["core", "lib", "system", "python-semantics"],
-    packages: { hyparquet: "task-files/parquet-process.ts" },
+    packages: { fzstd: "task-files/parquet-process.ts", hyparquet: "task-files/parquet-process.ts" },
     isInternal: true,
   },
   // The contract of environments that run elsewhere; each protocol has a folder below it.

@@ -13,7 +13,7 @@ export const accessOptions = section("Tasks", {
 /** Options of services that may have no tasks of their own. */
 export const taskOptions = section("Tasks", {
   envTasks: file.help(
-    "JSON lines, CSV, Parquet or a module with tasks for a remote environment that has none of its own (mcp:, openenv:), or seeds:<number> (openenv:)",
+    "JSON lines, CSV, Parquet or a module with tasks for your own environment (--env ./mine.ts), or a remote one that has none (mcp:, openenv:); seeds:<number> for openenv:",
   ),
 });
 
