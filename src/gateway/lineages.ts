@@ -32,7 +32,7 @@ const shortest = 8;
  */
 const reach = 64;
 
-/** The lineages of the calls of one session since its program last began; none if there are no calls. */
+/** The lineages of the calls of one session since its program last began; empty without calls. */
 export function* lineagesOf(events: readonly EpisodeEvent[]): Steps<readonly Lineage[]> {
   const begun = events.findLastIndex((event) => event.type === "session");
   const calls = events
