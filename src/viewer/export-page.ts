@@ -2,6 +2,7 @@
 // comparison, or a training. It holds the answers that its pages request, and opens from a disk
 // without a server.
 
+import { dirname, sep } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { answer, type ViewerParts } from "./answers.ts";
 import { exportedPage, readPageParts } from "./page.ts";
@@ -42,12 +43,9 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
   } else if (runs.every(({ facts }) => facts.hasTraining)) {
     for (const { key } of runs) await keep(apiPath("training", { run: key }));
     if (runs.length === 2) home = "#/0?with=1";
-  } else if (
-    runs.length > 1 &&
-    choice.where === undefined &&
-    runs.filter(({ facts }) => facts.hasEpisodes).length === 1
-  ) {
-    // A run beside trainings: nothing is compared, and each opens from the bar at the top.
+  } else if (choice.where === undefined && runs.some(({ facts }) => facts.hasTraining)) {
+    // Runs beside trainings: each opens from the bar at the top.
+    if (runs.filter(({ facts }) => facts.hasEpisodes).length > 1) await keep(apiPath("compare"));
     for (const one of runs) {
       if (one.facts.hasEpisodes) await keepFilter(one, undefined, { answers, keep });
       else await keep(apiPath("training", { run: one.key }));
@@ -60,7 +58,23 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
   else {
     throw new ConfigurationError("Cannot export a training with --where: it stores no episodes; name it without.");
   }
-  return exportedPage(await readPageParts(), { home, answers });
+  return exportedPage(await readPageParts(), { home, answers: withoutFolder(answers, runs) });
+}
+
+/** Answers that name the folders of runs, without the folder that holds them all: the page may go to other people. */
+function withoutFolder(answers: Readonly<Record<string, string>>, runs: readonly RunView[]): Record<string, string> {
+  const folders = runs.map(({ facts }) => dirname(facts.location).split(sep));
+  const [first = [], ...others] = folders;
+  const length = first.findIndex((part, at) => others.some((other) => other[at] !== part));
+  const shared = first.slice(0, length === -1 ? first.length : length).join(sep) + sep;
+  const written = JSON.stringify(shared).slice(1, -1);
+  const named = ["runs", "summary", "compare", "training"].map((name) => apiPath(name));
+  return Object.fromEntries(
+    Object.entries(answers).map(([path, text]) => [
+      path,
+      named.some((name) => path.startsWith(name)) ? text.replaceAll(written, "") : text,
+    ]),
+  );
 }
 
 type Kept = { readonly answers: Record<string, string>; readonly keep: (path: string) => Promise<void> };

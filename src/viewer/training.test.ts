@@ -1,8 +1,9 @@
 // A training on its page: intervals of its rates, the groups of its steps, and files of any content.
 
-import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { afterEach, expect, it } from "vitest";
 import { exportView, view } from "../api/view.ts";
 import { rateInterval } from "../statistics/index.ts";
@@ -78,4 +79,8 @@ it("is exported with another one that is laid over it", async () => {
   const sources = [await trainingIn(join(folder, "one")), await trainingIn(join(folder, "two"))];
   const file = join(folder, "page.html");
   expect(await exportView({ sources, file })).toBeGreaterThan(1000);
+  const [packed = ""] = /[A-Za-z0-9+/=]{500,}/.exec(await readFile(file, "utf8")) ?? [];
+  const data = gunzipSync(Buffer.from(packed, "base64")).toString();
+  // The page may go to other people: it does not say where on this machine its folders are.
+  expect([data.includes(folder), data.includes('"location\\":\\"two')]).toEqual([false, true]);
 });

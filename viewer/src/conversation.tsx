@@ -317,7 +317,8 @@ function DecisionView({ event: { action, decision } }: { readonly event: Extract
           ? [{ call: decision.call, arguments: null, feedback: decision.feedback, problems: [] }]
           : [];
   const said = decision.type === "say" ? decision.content : action.content;
-  const isMalformed = decision.problems.length > 0 || action.problems.length > 0;
+  // An action may have problems of a parser that its strategy does not use.
+  const isMalformed = decision.problems.length > 0;
   return (
     <>
       {action.reasoning !== null && action.reasoning.trim() !== "" && (

@@ -10,8 +10,9 @@
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 import { root } from "../../run-command.mjs";
 import { installLlama } from "../peers.mjs";
@@ -218,7 +219,7 @@ async function newestCheckpoint(out) {
  */
 /** @typedef {{ readonly before: Readonly<Record<string, number>> | null, readonly trainings: Readonly<Record<string, Recorded>> }} Figures */
 
-const committed = join(root, "docs", "pictures", "real-model-learning.json");
+const committed = fileURLToPath(new URL("learning-figures.json", import.meta.url));
 
 /**
  * Figures of what this checkout has run; of all else, the committed ones.
@@ -305,6 +306,10 @@ async function report(place, { quick, tasks }) {
     await drawLearning(`${place("picture")}.svg`, shown);
     process.stdout.write(`figures and picture: ${place("figures")}.json, ${place("picture")}.svg\n`);
   }
+  const learnt = Object.keys(trainings).find(
+    (name) => name !== "control" && existsSync(join(place(name), "result.json")),
+  );
+  if (learnt !== undefined && existsSync(join(place("before-evaluation"), "done"))) await writeDemo(place, learnt);
   const seeds = Object.keys(differences).filter((name) => name !== "control");
   if (seeds.length === 0 || quick) return 0;
   // One number per task: the mean of its changes over the seeds, so that a task counts once.
@@ -325,6 +330,29 @@ async function report(place, { quick, tasks }) {
   if (missing.length > 0) process.stdout.write(`Not run yet: ${missing.join(", ")}.\n`);
   if (problems.length > 0) process.stdout.write(`Cannot show that a real model learns: ${problems.join("; ")}.\n`);
   return problems.length === 0 ? 0 : 1;
+}
+
+/**
+ * Writes the page of the runs before and after a training, and of the training itself: examples/demo.html.
+ *
+ * @param {(name: string) => string} place
+ * @param {string} name The training.
+ */
+async function writeDemo(place, name) {
+  const { exportView } = await import("../../../dist/index.js");
+  const folder = place("demo");
+  await cp(join(place("before-evaluation"), "run"), join(folder, "before"), { recursive: true });
+  await cp(join(place(`${name}-evaluation`), "run"), join(folder, "after"), { recursive: true });
+  await mkdir(join(folder, "training"), { recursive: true });
+  for (const file of ["train.json", "metrics.csv", "groups.jsonl"])
+    await cp(join(place(name), file), join(folder, "training", file));
+  /** @type {object} */
+  const result = JSON.parse(await readFile(join(place(name), "result.json"), "utf8"));
+  // Its own evaluation has two tasks; the runs beside it have all of them.
+  const ended = { ...result, comparison: [], greedy: [] };
+  await writeFile(join(folder, "training", "result.json"), JSON.stringify(ended));
+  const bytes = await exportView({ sources: ["before", "after", "training"], cwd: folder, file: `${folder}.html` });
+  process.stdout.write(`page: ${folder}.html, ${bytes} bytes\n`);
 }
 
 /**
