@@ -3,7 +3,7 @@
 // lineage and one sub-agent of it. With `record`, their requests become golden shapes: headers
 // that carry ids, and bodies in which every text that is not ours is replaced by its number.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, request as openRequest } from "node:http";
 import { join } from "node:path";
@@ -12,6 +12,8 @@ import { gateway } from "../../dist/index.js";
 import { createScriptedEngine } from "../../dist/engines/scripted/index.js";
 import { openRunFolder } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
+import { root } from "../run-command.mjs";
+import { makeEnvironment } from "./python.mjs";
 
 export const subAgentPackages = {
   "@anthropic-ai/claude-code": "2.1.197",
@@ -30,7 +32,7 @@ const ours = [task, subTask, subAnswer, answer, title, "count files", "a step", 
 const limitMs = 180_000;
 
 /** @typedef {{ readonly home: string, readonly cwd: string, readonly url: string, readonly key: string }} Place */
-/** @typedef {{ readonly url: string, readonly headers: Record<string, string>, readonly body: any }} SentRequest */
+/** @typedef {{ readonly url: string, readonly headers: Record<string, string>, readonly body: unknown }} SentRequest */
 
 /** @type {Readonly<Record<string, { readonly package: keyof typeof subAgentPackages, readonly start: (place: Place) => { readonly parameters: readonly string[], readonly env: Record<string, string> } }>>} */
 const programs = {
@@ -61,9 +63,9 @@ const programs = {
   opencode: {
     package: "opencode-ai",
     start: ({ cwd, url, key }) => {
-      const policy = { name: "policy", limit: { context: 200_000, output: 8000 } };
+      const served = { name: "policy", limit: { context: 200_000, output: 8000 } };
       const options = { baseURL: `${url}/v1`, apiKey: key };
-      const provider = { t: { npm: "@ai-sdk/openai-compatible", name: "t", options, models: { policy } } };
+      const provider = { t: { npm: "@ai-sdk/openai-compatible", name: "t", options, models: { policy: served } } };
       const config = { provider, model: "t/policy", small_model: "t/policy", permission: "allow", autoupdate: false };
       writeFileSync(join(cwd, "opencode.json"), JSON.stringify(config));
       return {
@@ -143,12 +145,20 @@ export async function verifySubAgents(folder, work, { record } = {}) {
     await running.close();
     proxy.close();
     const lineages = await lineagesIn(out ?? "");
+    const places = nestedTrajectories(out ?? "", join(place, "atif.jsonl"));
     const kinds = lineages.map(({ kind, parent }) => (parent === null ? kind : `${kind} of ${parent}`)).join(", ");
     const main = lineages.find(({ kind }) => kind === "main")?.id;
     const subs = lineages.filter(({ kind, parent }) => kind === "sub-agent" && parent === main);
-    const isRight = run.code === 0 && run.output.includes(answer) && main !== undefined && subs.length === 1;
+    const isRight =
+      run.code === 0 &&
+      run.output.includes(answer) &&
+      main !== undefined &&
+      subs.length === 1 &&
+      places === String(lineages.length - 1);
     if (!isRight) failed++;
-    process.stdout.write(`${isRight ? "ok    " : "FAILED"} ${name}: ${proxy.sent.length} requests; agents: ${kinds}\n`);
+    process.stdout.write(
+      `${isRight ? "ok    " : "FAILED"} ${name}: ${proxy.sent.length} requests; agents: ${kinds}; ${places} nested in ATIF\n`,
+    );
     if (!isRight) process.stdout.write(`${run.output.trim().split("\n").slice(-8).join("\n")}\n`);
     if (record === undefined) continue;
     const version = `${packageName} ${subAgentPackages[packageName]}`;
@@ -158,6 +168,27 @@ export async function verifySubAgents(folder, work, { record } = {}) {
     );
   }
   return failed;
+}
+
+const validate = `
+import atif, json, sys
+[row] = open(sys.argv[1])
+print(len(atif.Trajectory.model_validate(json.loads(row)).subagent_trajectories or []), end="")
+`;
+
+/**
+ * Number of trajectories within the one of the run's only episode, as the atif package reads it; its error if it does not.
+ *
+ * @param {string} run
+ * @param {string} file
+ */
+function nestedTrajectories(run, file) {
+  const command = [join(root, "dist", "cli", "main.js"), "export", run, "--format", "atif", "--out", file];
+  const exported = spawnSync(process.execPath, command, { encoding: "utf8" });
+  if (exported.status !== 0) return exported.stderr;
+  const python = makeEnvironment({ name: "atif", packages: ["atif==1.8.0"] }).bin("python");
+  const read = spawnSync(python, ["-c", validate, file], { encoding: "utf8" });
+  return read.status === 0 ? read.stdout : read.stderr;
 }
 
 /** @param {string} out @returns {Promise<readonly import("../../dist/core/index.js").Lineage[]>} */
@@ -183,7 +214,10 @@ function scriptedPolicy(answers) {
 
 /** @param {string} shown The prompt. */
 function policy(shown) {
-  /** @param {object} tools */
+  /**
+   * @template T
+   * @param {Readonly<Record<string, T>>} tools
+   */
   const among = (tools) => Object.entries(tools).find(([name]) => shown.includes(`"name": "${name}"`));
   const call = (/** @type {string} */ name, /** @type {object} */ parameters) =>
     `<tool_call>\n${JSON.stringify({ name, arguments: parameters })}\n</tool_call><|im_end|>`;
@@ -217,13 +251,15 @@ async function recordingProxy(target) {
   const server = createServer((incoming, outgoing) => {
     /** @type {Buffer[]} */
     const chunks = [];
-    incoming.on("data", (chunk) => chunks.push(chunk));
+    incoming.on("data", (/** @type {Buffer} */ chunk) => chunks.push(chunk));
     incoming.on("end", () => {
       const body = Buffer.concat(chunks);
       const { url = "", method = "", headers } = incoming;
       if (method === "POST") {
         const text = /** @type {Record<string, string>} */ (headers);
-        sent.push({ url, headers: text, body: JSON.parse(body.toString()) });
+        /** @type {unknown} */
+        const parsed = JSON.parse(body.toString());
+        sent.push({ url, headers: text, body: parsed });
       }
       const options = { hostname, port, path: url, method, headers: { ...headers, host } };
       const onward = openRequest(options, (answered) => {
@@ -274,18 +310,22 @@ function shapesOf(sent, answers, key) {
   const texts = new Map();
   /** @type {Map<string, string>} */
   const ids = new Map();
-  const named = (/** @type {Map<string, string>} */ names, /** @type {string} */ kind, /** @type {string} */ value) => {
+  const nameOf = (
+    /** @type {Map<string, string>} */ names,
+    /** @type {string} */ kind,
+    /** @type {string} */ value,
+  ) => {
     const name = names.get(value) ?? `${kind} ${names.size + 1}`;
     names.set(value, name);
     return name;
   };
-  const idOf = (/** @type {string} */ value) => named(ids, "id", value).replace(" ", "-");
+  const idOf = (/** @type {string} */ value) => nameOf(ids, "id", value).replace(" ", "-");
   const textOf = (/** @type {string} */ value) => {
     if (value.length < 40 && !/\s/.test(value)) return value;
     const kept = ours.filter((one) => value.includes(one));
-    return kept.includes(value.trim()) ? value : [named(texts, "text", value), ...kept].join(": ");
+    return kept.includes(value.trim()) ? value : [nameOf(texts, "text", value), ...kept].join(": ");
   };
-  /** @param {any} value @param {string} field @returns {any} */
+  /** @param {unknown} value @param {string} field @returns {unknown} */
   const shapeOf = (value, field) => {
     if (typeof value === "string") {
       if (formatFields.has(field)) return value;
@@ -306,7 +346,8 @@ function shapesOf(sent, answers, key) {
       const value = headers[name];
       return value === undefined ? [] : [[name, name === "user-agent" ? (value.split(" ")[0] ?? "") : idOf(value)]];
     });
-    return { url: url.replaceAll(key, "key"), headers: Object.fromEntries(shown), body: shapeOf(body, "") };
+    const named = /** @type {Record<string, string>} */ (Object.fromEntries(shown));
+    return { url: url.replaceAll(key, "key"), headers: named, body: shapeOf(body, "") };
   });
   const text = JSON.stringify({ requests, answers });
   return /** @type {object} */ (JSON.parse(text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, idOf)));

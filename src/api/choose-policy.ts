@@ -249,9 +249,9 @@ export async function connectPolicy(
     const turnTimeoutMs = wrapEngine === undefined ? milliseconds(settings.turnTimeout) : Infinity;
     if (agentProgram(settings) !== null) {
       programs = await openPrograms();
-      const { episode, ...options } = programOptions(settings);
+      const { episode, ...settled } = programOptions(settings);
       const answers = { type: "policy", engine, renderer: model.renderer } as const;
-      return programs.runner(answers, { ...options, episode: { ...episode, turnTimeoutMs, engineAbort } });
+      return programs.runner(answers, { ...settled, episode: { ...episode, turnTimeoutMs, engineAbort } });
     }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },

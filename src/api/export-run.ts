@@ -27,6 +27,7 @@ import {
   type GroupToExport,
   type RowFile,
   type TurnRewardsChoice,
+  toolsOfSession,
 } from "../export/index.ts";
 import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
@@ -347,20 +348,16 @@ async function contextOf(
   }
   return {
     decode: (tokens, { run }) => decoders.get(run)?.(tokens) ?? "",
-    toolsOf: (origin) => toolsOfSession(origin.episode) ?? tools.get(origin.run)?.of(origin.episode) ?? null,
+    toolsOf: (origin) => shownTools(origin.episode) ?? tools.get(origin.run)?.of(origin.episode) ?? null,
     templateKwargsOf: (run) => kwargs.get(run) ?? null,
     learnTools: async (run, episode) => tools.get(run)?.learn(episode),
   };
 }
 
-/**
- * The tools that the program of a gateway session sent last; `null` if the episode is not a
- * session.
- */
-export function toolsOfSession({ events }: Episode): string | null {
-  if (!events.some(({ type }) => type === "session")) return null;
-  const last = events.findLast((event) => event.type === "exchange" && event.tools !== null);
-  return dumpJson(last?.type === "exchange" ? (last.tools ?? []) : []);
+/** The tools of an outside program, as JSON text; `null` if the episode is not one of a program. */
+export function shownTools(episode: Pick<Episode, "events">): string | null {
+  const tools = toolsOfSession(episode);
+  return tools === null ? null : dumpJson(tools);
 }
 
 async function decoderOf(

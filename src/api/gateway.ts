@@ -12,7 +12,7 @@ import { failedStartMs, Opened } from "../lib/opened.ts";
 import { runFiles } from "../store/index.ts";
 import { type ChosenModel, templateKwargsOf } from "./choose-model.ts";
 import { expertNotice, samplingOf } from "./choose-policy.ts";
-import { toolsOfSession } from "./export-run.ts";
+import { shownTools } from "./export-run.ts";
 import {
   type CallOptions,
   programDefaults,
@@ -317,7 +317,7 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
     }
     const one = { episode, result: episodeSamples(episode), index: 0 };
     const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;
-    const toolsOf: ExportContext["toolsOf"] = (origin) => toolsOfSession(origin.episode);
+    const toolsOf: ExportContext["toolsOf"] = (origin) => shownTools(origin.episode);
     try {
       const kwargs = templateKwargsOf(model?.renderer);
       return exportGroup(group, format, { decode, toolsOf, templateKwargsOf: () => kwargs, where: () => true }).rows;

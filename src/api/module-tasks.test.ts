@@ -34,7 +34,7 @@ const base = {
   name: "sums",
   guidelines: "Answer.",
   tools: { answer },
-  grade: ({ state }: { readonly state: Sum }) => (state.said === Number(state.answer) ? 1 : 0),
+  grade: ({ state }: { readonly state: Sum }) => (state.said === state.answer ? 1 : 0),
 };
 const plain = defineEnvironment<Sum>({ ...base, tasks: { own: [{ state: { answer: 1 } }] } });
 const mapped = defineEnvironment<Sum>({
@@ -129,7 +129,7 @@ describe("tasks of a file, for an environment that defineEnvironment made,", () 
     await rollout({ ...common, envTasks: file });
     const rewards: unknown[] = [];
     for await (const { task, reward } of readEpisodes(out)) rewards.push([task.id, reward]);
-    expect(rewards.toSorted()).toEqual([
+    expect(rewards.toSorted((one, other) => (String(one) < String(other) ? -1 : 1))).toEqual([
       ["n1", 1],
       ["n2", 1],
       ["n3", 1],

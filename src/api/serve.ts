@@ -32,7 +32,7 @@ import {
   namesTeacher,
   settingNames,
 } from "./rollout-settings.ts";
-import { toolsOfSession } from "./export-run.ts";
+import { shownTools } from "./export-run.ts";
 import { milliseconds, type SettingValues, number, readFlags, section, variable, whole } from "../parts/setting.ts";
 import { readKey } from "./secrets.ts";
 
@@ -373,7 +373,7 @@ function formatsOf(
   const bytes = inline === null ? {} : { expertsOf: inline.expertsOf, samplingMaskOf: inline.samplingMaskOf };
   const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
   const toolsOf: ExportContext["toolsOf"] = ({ episode }) =>
-    toolsOfSession(episode) ??
+    shownTools(episode) ??
     lookIntoEnvironment(environment, episode.task, ({ tools }) => dumpJson(tools.map(({ definition }) => definition)));
   return new Map(
     Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [

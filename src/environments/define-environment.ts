@@ -208,11 +208,11 @@ type TaskList<State> = Pick<TaskRows, "sizes"> & {
 };
 
 function tasksOfRows<State, Resource>(
-  { sizes, hashes, row }: TaskRows,
-  { fromRow = specOfRow }: EnvironmentDefinition<State, Resource>,
+  rows: TaskRows,
+  { fromRow }: EnvironmentDefinition<State, Resource>,
 ): TaskList<State> {
   const task: TaskList<State>["task"] = (split, index) => {
-    const { id, fields, place } = row(split, index);
+    const { id, fields, place } = rows.row(split, index);
     const refuse = (problem: string, cause?: unknown): never => {
       throw new ConfigurationError(
         `Cannot make a task of ${place}: ${problem.replace(/\.$/, "")}; correct the row, or fromRow of the environment.`,
@@ -221,13 +221,14 @@ function tasksOfRows<State, Resource>(
     };
     let spec: TaskSpec<State>;
     try {
-      spec = fromRow(fields) as TaskSpec<State>;
+      spec = fromRow === undefined ? specOfRow(fields) : fromRow(fields);
     } catch (error) {
       return refuse(messageOf(error), error);
     }
     const problem = taskProblem(spec);
     return problem === null ? { id, spec } : refuse(problem);
   };
+  const { sizes, hashes } = rows;
   const [first = "", size = 0] = Object.entries(sizes)[0] ?? [];
   return { sizes, hashes, task, haveAgendas: size > 0 && task(first, 0).spec.agenda !== undefined };
 }
@@ -235,18 +236,19 @@ function tasksOfRows<State, Resource>(
 const taskFields = new Set(["state", "instruction", "agenda", "info"]);
 
 /** A row with `state` is a task; one without it is a state, with the other fields of a task beside it. */
-function specOfRow(row: Readonly<Record<string, unknown>>): TaskSpec<never> {
-  if (row["state"] !== undefined) return row as TaskSpec<never>;
+function specOfRow<State>(row: Readonly<Record<string, unknown>>): TaskSpec<State> {
+  if (row["state"] !== undefined) return row as TaskSpec<State>;
   const parts = (isOfTask: boolean) =>
     Object.fromEntries(Object.entries(row).filter(([name]) => taskFields.has(name) === isOfTask));
-  return { ...parts(true), state: parts(false) as never };
+  return { ...parts(true), state: parts(false) as State };
 }
 
 function createSource<State, Resource>(
   definition: EnvironmentDefinition<State, Resource>,
-  { sizes, hashes = {}, task: taskAt, haveAgendas }: TaskList<State>,
+  list: TaskList<State>,
 ): EnvironmentSource {
   const { name } = definition;
+  const { sizes, hashes = {}, haveAgendas } = list;
   const tools = Object.entries(definition.tools).map(([tool, { description, parameters }]) =>
     toolFromDefinition(asObject({ type: "function", function: { name: tool, description, parameters } })),
   );
@@ -258,7 +260,7 @@ function createSource<State, Resource>(
       sizes,
       hashes,
       task: (index) => {
-        const { id, spec } = taskAt(split, index);
+        const { id, spec } = list.task(split, index);
         const { instruction = null, agenda = null, state } = spec;
         const contentHash = sha256({ name, instruction, agenda, state });
         const own = id ?? `${name}:${split}:${index}`;
@@ -279,7 +281,7 @@ function createSource<State, Resource>(
       const { split, index } = task;
       if (!Object.hasOwn(sizes, split) || !(index >= 0 && index < sizes[split]!))
         throw new RangeError(`Cannot open task "${task.id}": it is not a task of environment "${name}".`);
-      const { spec } = taskAt(split, index);
+      const { spec } = list.task(split, index);
       const state = structuredClone(spec.state);
       const parts = { tools, spec, state };
       const make = (resource: Resource): Environment => createEnvironment(task, definition, { ...parts, resource });

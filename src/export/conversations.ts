@@ -78,16 +78,24 @@ export function actionPlaces({ events, messages }: Pick<Episode, "events" | "mes
 type ExchangeEvent = Extract<EpisodeEvent, { readonly type: "exchange" }>;
 
 /**
- * The answers in the last conversation of an outside program, which is the one in the episode's
- * messages, and their places there.
+ * The answers in the last conversation of an outside program, or of its main agent if it had several,
+ * which is the one in the episode's messages, and their places there.
  */
 export function exchangePlaces({ events }: Pick<Episode, "events">): readonly (readonly [number, ExchangeEvent])[] {
   const byTurn = new Map(events.flatMap((event) => (event.type === "exchange" ? [[event.turn, event] as const] : [])));
   const conversation: ExchangeEvent[] = [];
-  let at = [...byTurn.values()].at(-1);
+  const lineages = events.flatMap((event) => (event.type === "lineages" ? event.lineages : []));
+  const main = lineages.find(({ kind }) => kind === "main");
+  let at = main === undefined ? [...byTurn.values()].at(-1) : byTurn.get(main.turns.at(-1)!);
   for (; at !== undefined; at = at.basis === null ? undefined : byTurn.get(at.basis)) conversation.push(at);
   let place = -1;
   return conversation.toReversed().map((exchange) => [(place += exchange.messages.length + 1), exchange] as const);
+}
+
+/** The tools of that conversation. `null` if the episode is not one of an outside program. */
+export function toolsOfSession({ events }: Pick<Episode, "events">): ExchangeEvent["tools"] {
+  if (!events.some(({ type }) => type === "session")) return null;
+  return exchangePlaces({ events }).findLast(([, { tools }]) => tools !== null)?.[1].tools ?? [];
 }
 
 function exchangeMessage({ action: { content, reasoning, toolCalls } }: ExchangeEvent): ChatMessage {

@@ -9,6 +9,7 @@ export {
   type PreferenceFacts,
   type PreferenceRow,
   type SftRow,
+  toolsOfSession,
   toPreferenceRows,
   toSftRow,
 } from "./conversations.ts";

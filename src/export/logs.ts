@@ -1,11 +1,11 @@
-// Episodes for other viewers: trajectories of ATIF 1.7 (Harbor, Phoenix, Docent), one per line,
+// Episodes for other viewers: trajectories of ATIF 1.8 (Harbor, Phoenix, Docent), one per line,
 // with token ids and logprobs of every call; and samples of an inspect log (JSON, version 2), which
 // cannot hold token ids. Both take every episode, failed ones too, since people read them. Missing
 // facts of an episode are omitted, never zero.
 
-import type { Episode, EpisodeEvent, Turn } from "../core/index.ts";
+import type { Episode, EpisodeEvent, Lineage, Message, Turn } from "../core/index.ts";
 import { columns, json, type RowOf, shortestFloat32, string } from "./columns.ts";
-import { type ChatMessage, conversationOf, exchangePlaces } from "./conversations.ts";
+import { type ChatMessage, conversationOf, exchangePlaces, toolsOfSession } from "./conversations.ts";
 import { episodeDigests, type EpisodeFacts, episodeFacts, type ExportOrigin, withRun } from "./samples.ts";
 
 type LogOrigin = Omit<ExportOrigin, "groupMean" | "sampleCount">;
@@ -19,6 +19,9 @@ export const atifColumns = columns({
   agent: json<Json>(),
   steps: json<readonly Json[]>("messages; those of the agent with their calls, results, token ids and logprobs"),
   final_metrics: json<Json>(),
+  subagent_trajectories: json<readonly Json[] | null>(
+    "other agents of an outside program, nested as they were started",
+  ),
   extra: json<LogFacts>("facts of the episode; `reward` null: not graded"),
 });
 
@@ -46,19 +49,48 @@ function factsOf(origin: LogOrigin): LogFacts {
 
 export function toAtifRow(origin: LogOrigin, tools: string | null): AtifRow {
   const { episode, run } = origin;
-  return {
-    schema_version: "ATIF-v1.7",
+  const { lineages } = episode.events.find((event) => event.type === "lineages") ?? { lineages: [] };
+  const main = lineages.find(({ kind }) => kind === "main");
+  const id = withRun(run, episode.id);
+  /** `started`: its lineages, of which the main one also has those that nothing is known to have started. */
+  const trajectory = (own: Episode, name: string, started: readonly Lineage[], definitions: unknown) => ({
+    schema_version: "ATIF-v1.8",
     session_id: withRun(run, episode.groupId),
-    trajectory_id: withRun(run, episode.id),
+    trajectory_id: name,
     agent: {
       name: "trainable-agents",
       version: "1",
-      ...(tools === null ? {} : { tool_definitions: JSON.parse(tools) as unknown }),
+      ...(definitions === null ? {} : { tool_definitions: definitions }),
     },
-    steps: stepsOf(episode),
-    final_metrics: usageOf(episode),
-    extra: factsOf(origin),
+    steps: stepsOf(own),
+    final_metrics: usageOf(own),
+    subagent_trajectories: started.length === 0 ? null : started.map(subagent),
+  });
+  const subagent = (lineage: Lineage): Json => {
+    const own = episodeOfLineage(episode, lineage);
+    const started = lineages.filter(({ parent }) => parent === lineage.id);
+    const made = trajectory(own, `${id}/agent-${lineage.id}`, started, toolsOfSession(own));
+    return { ...made, extra: { kind: lineage.kind, turns: lineage.turns } };
   };
+  const started = lineages.filter(({ kind, parent }) => kind !== "main" && (parent === null || parent === main?.id));
+  const definitions = tools === null ? null : (JSON.parse(tools) as unknown);
+  return { ...trajectory(episode, id, started, definitions), extra: factsOf(origin) };
+}
+
+/** The part of an episode that one agent of its program had: the last of its conversations, and what all of them cost. */
+function episodeOfLineage(episode: Episode, { turns }: Lineage): Episode {
+  const own = new Set(turns);
+  const events = episode.events.filter((event) => {
+    if (event.type === "turn") return own.has(event.turn.index);
+    return (
+      event.type === "session" || ((event.type === "exchange" || event.type === "agent-reply") && own.has(event.turn))
+    );
+  });
+  const messages = exchangePlaces({ events }).flatMap(([, { messages: added, action }]): Message[] => [
+    ...added,
+    { role: "assistant", content: action.text, reasoning: null, toolCalls: [] },
+  ]);
+  return { ...episode, events, messages };
 }
 
 function stepsOf(episode: Episode): Json[] {

@@ -20,7 +20,9 @@ const harnesses: readonly ((read: Reader) => ClientAgent | null)[] = [
   (read) => agentOf(read("thread-id"), read("x-codex-parent-thread-id")),
   // Other clients of opencode's providers send "x-session-id" with meanings of their own.
   (read) =>
-    /^opencode\//.test(read("user-agent") ?? "") ? agentOf(read("x-session-id"), read("x-parent-session-id")) : null,
+    read("user-agent")?.startsWith("opencode/") === true
+      ? agentOf(read("x-session-id"), read("x-parent-session-id"))
+      : null,
 ];
 
 /** The agent that sent a request; `null` if its program does not say. */

@@ -330,11 +330,11 @@ test.each([
 test.each([false, true])(
   "a response calls a tool of a namespace by both of its names (streamed: %s)",
   async (stream) => {
-    const call = '<tool_call>\n{"name": "mcp__shop__find", "arguments": {"title": "x"}}\n</tool_call>';
-    const world = await openWorld((_prompt, at) => (at === 0 ? call : "found"));
+    const found = '<tool_call>\n{"name": "mcp__shop__find", "arguments": {"title": "x"}}\n</tool_call>';
+    const world = await openWorld((_prompt, at) => (at === 0 ? found : "done"));
     const find = { type: "function", name: "find", parameters: { type: "object" } };
-    const tools = [{ type: "namespace", name: "mcp__shop", tools: [find, { type: "custom", name: "odd" }] }, find];
-    const first = await post(world.gateway, "/v1/responses", { model: "m", input: "go", tools, stream });
+    const sent = [{ type: "namespace", name: "mcp__shop", tools: [find, { type: "custom", name: "odd" }] }, find];
+    const first = await post(world.gateway, "/v1/responses", { model: "m", input: "go", tools: sent, stream });
     const items = stream
       ? (eventsOf(first.text) as readonly { type: string; item: unknown }[]).flatMap(({ type, item }) =>
           type === "response.output_item.done" ? [item] : [],
@@ -348,9 +348,9 @@ test.each([false, true])(
       true,
       false,
     ]);
-    const result = { type: "function_call_output", call_id: (items[0] as { call_id: string }).call_id, output: "yes" };
-    const input = [{ role: "user", content: "go" }, ...items, result];
-    await post(world.gateway, "/v1/responses", { model: "m", input, tools, stream });
+    const output = { type: "function_call_output", call_id: (items[0] as { call_id: string }).call_id, output: "yes" };
+    const input = [{ role: "user", content: "go" }, ...items, output];
+    await post(world.gateway, "/v1/responses", { model: "m", input, tools: sent, stream });
     expect(world.gateway.sessions[0]!.counters).toMatchObject({ extended: 1, branched: {}, ignoredTools: 2 });
     await world.close();
   },

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Episode, Lineage } from "../core/index.ts";
-import { toSlimeRow } from "../export/index.ts";
+import { toAtifRow, toSlimeRow } from "../export/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { clientAgentOf } from "./client-agents.ts";
 import { weather } from "./clients.test-helper.ts";
@@ -53,6 +53,27 @@ describe.each(recorded)("$version", ({ name, answers, requests }) => {
     const ids = new Set(requests.map(({ headers }) => clientAgentOf(headers)?.agent ?? null));
     expect(new Set(lineages.map(({ agent }) => agent))).toEqual(hasIds ? ids : new Set([null]));
     expect(episode.trajectory.turns).toHaveLength(requests.length);
+  });
+
+  test("is a trajectory of ATIF whose sub-agents are trajectories of their own", async () => {
+    const { episode, lineages } = await play({ answers, requests, hasIds: true }, "all");
+    const row = toAtifRow({ episode, index: 0, groupIndex: 0, run: null }, null);
+    const others = lineages.filter(({ kind }) => kind !== "main");
+    expect(row.subagent_trajectories).toMatchObject(
+      others.map(({ id, kind, turns }) => ({
+        trajectory_id: `${episode.id}/agent-${id}`,
+        extra: { kind, turns },
+        subagent_trajectories: null,
+      })),
+    );
+    // Every turn is in one trajectory, and with the tokens that it sampled.
+    const sampled = [row, ...(row.subagent_trajectories ?? [])].flatMap(({ steps }) =>
+      (steps as readonly { readonly metrics?: { readonly completion_token_ids: readonly number[] } }[]).flatMap(
+        ({ metrics }) => (metrics === undefined ? [] : [metrics.completion_token_ids.join(" ")]),
+      ),
+    );
+    const turns = episode.trajectory.turns.map(({ sampledTokens }) => sampledTokens.join(" "));
+    expect(sampled.toSorted()).toEqual(turns.toSorted());
   });
 
   test("trains its main agent alone, or weights rows by their tokens", async () => {

@@ -48,7 +48,7 @@ export function* lineagesOf(events: readonly EpisodeEvent[]): Steps<readonly Lin
   );
   for (const [at, agent] of agents.entries()) {
     yield;
-    if (agent.parent === null && agent.conversations[0]!.calls[0]!.client == null)
+    if (agent.parent === null && agent.conversations[0]!.calls[0]!.client === undefined)
       agent.parent = startedBy(agent, calls, ownerOf);
     // An agent begins after the one that started it; ids may say otherwise. A title may be asked for first.
     if (!agent.isSide && agent.parent !== null && agents.indexOf(agent.parent) >= at) agent.parent = null;
@@ -70,6 +70,11 @@ export function* lineagesOf(events: readonly EpisodeEvent[]): Steps<readonly Lin
         .sort((one, other) => one - other),
     };
   });
+}
+
+/** The last turn of the main lineage; `null` if there are no lineages. */
+export function lastMainTurn(lineages: readonly Lineage[]): number | null {
+  return lineages.find(({ kind }) => kind === "main")?.turns.at(-1) ?? null;
 }
 
 function* conversationsOf(calls: readonly Exchange[]): Steps<readonly Conversation[]> {

@@ -22,7 +22,7 @@ import { type Steps, takeTurns } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
-import { lineagesOf } from "./lineages.ts";
+import { lastMainTurn, lineagesOf } from "./lineages.ts";
 import { OpenFaults } from "./open-faults.ts";
 import { allowsCalls, constrainedTokens, constraintOfCall } from "./session-constraint.ts";
 import { endedEpisode } from "./session-episode.ts";
@@ -313,7 +313,7 @@ export class Session {
     if (lineages.length > 1) await this.#emit({ type: "lineages", credit: this.settings.credit, lineages });
     await this.#emit({ type: "episode-end", stopReason, failure });
     for (const { buffer } of this.#record.sampled) buffer?.close();
-    const last = this.#record.sampled.at(-1);
+    const last = this.#record.ofTurn(lastMainTurn(lineages) ?? -1) ?? this.#record.sampled.at(-1);
     return endedEpisode(this.settings, {
       stopReason,
       failure,

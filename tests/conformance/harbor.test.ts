@@ -42,18 +42,18 @@ describe.skipIf(folder === null || !hasBubblewrap())("Harbor's edge cases", () =
     async () => {
       await expect(harborSource(folder!, { network: "none" })).rejects.toThrow(/1 of 23 .*\n +sep: /s);
       const source = await harborSource(folder!, { network: "none", skip: true });
-      const { size, task } = source.taskset("all");
+      const tasks = source.taskset("all");
       const found: Record<string, unknown> = {};
-      for (let index = 0; index < size; index++) {
-        const one = task(index);
+      for (let index = 0; index < tasks.size; index++) {
+        const one = tasks.task(index);
         const world = await source.open(one, { seed: 0, signal: new AbortController().signal });
         try {
           await world.solve();
-          found[one.id.split(":").at(-1)!] = (await world.grade({ outcome: "completed" })).metrics;
+          found[one.id.split(":").at(-1) ?? ""] = (await world.grade({ outcome: "completed" })).metrics;
         } catch (error) {
           if (!(error instanceof AttributedError)) throw error;
           expect(error.failure.boundary).toBe("grader");
-          found[one.id.split(":").at(-1)!] = error.failure.code;
+          found[one.id.split(":").at(-1) ?? ""] = error.failure.code;
         } finally {
           await world.close();
         }

@@ -230,7 +230,8 @@ const committed = fileURLToPath(new URL("learning-figures.json", import.meta.url
  */
 async function readFigures(place, { quick }) {
   /** @type {Figures} */
-  const known = quick ? { before: null, trainings: {} } : JSON.parse(await readFile(committed, "utf8"));
+  const none = { before: null, trainings: {} };
+  const known = quick ? none : /** @type {Figures} */ (JSON.parse(await readFile(committed, "utf8")));
   const hasEnded = (/** @type {string} */ name) => existsSync(join(place(`${name}-evaluation`), "done"));
   const heldOutOf = async (/** @type {string} */ name) =>
     Object.fromEntries(
@@ -346,8 +347,7 @@ async function writeDemo(place, name) {
   await mkdir(join(folder, "training"), { recursive: true });
   for (const file of ["train.json", "metrics.csv", "groups.jsonl"])
     await cp(join(place(name), file), join(folder, "training", file));
-  /** @type {object} */
-  const result = JSON.parse(await readFile(join(place(name), "result.json"), "utf8"));
+  const result = /** @type {object} */ (JSON.parse(await readFile(join(place(name), "result.json"), "utf8")));
   // Its own evaluation has two tasks; the runs beside it have all of them.
   const ended = { ...result, comparison: [], greedy: [] };
   await writeFile(join(folder, "training", "result.json"), JSON.stringify(ended));

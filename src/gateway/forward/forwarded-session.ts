@@ -20,7 +20,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { takeTurns } from "../../lib/steps.ts";
 import type { JsonObject } from "../../python-semantics/json/index.ts";
-import { lineagesOf } from "../lineages.ts";
+import { lastMainTurn, lineagesOf } from "../lineages.ts";
 import { OpenFaults } from "../open-faults.ts";
 import { gradeSoFar } from "../session-grade.ts";
 import {
@@ -382,7 +382,7 @@ export class ForwardedSession implements ForwardingSession {
     const lineages = await takeTurns(lineagesOf(this.#events));
     if (lineages.length > 1) await this.add({ type: "lineages", credit: this.settings.credit, lineages });
     await this.add({ type: "episode-end", stopReason, failure });
-    const last = this.#record.turns.at(-1);
+    const last = this.#record.turns.at(lastMainTurn(lineages) ?? -1);
     return endedEpisode(this.settings, {
       stopReason,
       failure,
