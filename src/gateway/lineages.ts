@@ -72,7 +72,7 @@ export function* lineagesOf(events: readonly EpisodeEvent[]): Steps<readonly Lin
   });
 }
 
-/** The last turn of the main lineage; `null` if there are no lineages. */
+/** The last turn of the main lineage; `null` without lineages. */
 export function lastMainTurn(lineages: readonly Lineage[]): number | null {
   return lineages.find(({ kind }) => kind === "main")?.turns.at(-1) ?? null;
 }
