@@ -98,6 +98,10 @@ describe("tasks of a file, for an environment that defineEnvironment made,", () 
     const source = await load(mapped, file);
     expect(source.splits).toEqual(["train", "test"]);
     expect(tasksOf(source, "train")).toMatchObject([{ id: "sums:train:0", instruction: "3 and 4?", agenda: null }]);
+    const odd = await load(plain, write("odd.jsonl", '{"answer": 5, "__proto__": {"x": 1}}'));
+    expect(tasksOf(odd, "train")[0]!.contentHash).not.toBe(
+      tasksOf(await load(plain, write("even.jsonl", '{"answer": 5}')), "train")[0]!.contentHash,
+    );
     const bare = await load(plain, write("bare.jsonl", lines({ answer: 5, instruction: "Five?" })));
     const world = await bare.open(bare.taskset("train").task(0), { seed: 0, signal: AbortSignal.timeout(1000) });
     await world.call({ name: "answer", arguments: new Map([["value", 5]]) });

@@ -5,16 +5,21 @@ import { ConfigurationError } from "../core/index.ts";
 import type { TaskRows } from "../environments/index.ts";
 import { openTasks, type RowReader, type TaskOptions } from "../task-files/index.ts";
 
-const rowSchema = z.looseObject({
+const rowSchema = z.object({
   id: z.union([z.string().min(1).max(200), z.int()]).nullish(),
   split: z.string().min(1).max(200).nullish(),
 });
 
 const defaultSplit = "train";
 
-function readRow(fields: unknown, place: string): z.infer<typeof rowSchema> {
+/** `rest`: the fields of a row that are those of its task. */
+function readRow(fields: unknown, place: string): { id: string | null; split: string; rest: Record<string, unknown> } {
   const read = rowSchema.safeParse(fields);
-  if (read.success) return read.data;
+  if (read.success) {
+    const { id = null, split } = read.data;
+    const rest = Object.entries(fields as object).filter(([name]) => name !== "id" && name !== "split");
+    return { id: id === null ? null : String(id), split: split ?? defaultSplit, rest: Object.fromEntries(rest) };
+  }
   const [issue] = read.error.issues;
   const what = issue?.path.length === 0 ? "a JSON object" : `another "${String(issue?.path[0])}": short text`;
   throw new ConfigurationError(`Cannot read ${place}: expected ${what}; correct --env-tasks.`, { cause: read.error });
@@ -24,8 +29,8 @@ const reader: RowReader = {
   name: "module-1",
   defaultSplit,
   read: (fields, place) => {
-    const { id = null, split } = readRow(fields, place);
-    return { id: id === null ? null : String(id), split: split ?? defaultSplit, traits: [] };
+    const { id, split } = readRow(fields, place);
+    return { id, split, traits: [] };
   },
 };
 
@@ -46,8 +51,8 @@ export async function withTaskFile(
     hashes: Object.fromEntries(table.splits.map(({ name, hash }) => [name, hash])),
     row: (split, index) => {
       const { fields, place } = table.row(split, index);
-      const { id = null, split: _split, ...rest } = readRow(fields, place);
-      return { id: id === null ? null : String(id), fields: rest, place };
+      const { id, rest } = readRow(fields, place);
+      return { id, fields: rest, place };
     },
   });
 }
