@@ -123,14 +123,13 @@ export type WeightedSample = { readonly sample: Sample; readonly advantage: numb
 
 /**
  * Deliberate mistakes of experiments and of the controls beside them. "shifted-mask": the loss mask
- * is moved by one token, "far-shifted-mask" by 20, which is about a turn. "observations-too":
+ * is moved by one token, "far-shifted-mask" by 20, without the places where that is an action again. "observations-too":
  * observations are trained as well. "reversed-rewards": the better an episode is, the less likely
  * it becomes. All of them switch the checks off.
  */
 export type Sabotage = "none" | "shifted-mask" | "far-shifted-mask" | "observations-too" | "reversed-rewards";
 
-/** Places by which a wrong mask is moved. */
-const shifts = { "shifted-mask": 1, "far-shifted-mask": 20 };
+const farShift = 20;
 
 /**
  * One sequence for each sample; every token in the loss has the same weight, regardless of the
@@ -181,8 +180,9 @@ function placesOf({ tokens, lossMask, sampledMask }: Sample, sabotage: Sabotage)
     case "reversed-rewards":
       return Uint32Array.from(places.filter((place) => lossMask[place] === 1));
     case "shifted-mask":
+      return Uint32Array.from(places.filter((place) => lossMask[place - 1] === 1));
     case "far-shifted-mask":
-      return Uint32Array.from(places.filter((place) => lossMask[place - shifts[sabotage]] === 1));
+      return Uint32Array.from(places.filter((place) => lossMask[place - farShift] === 1 && sampledMask[place] === 0));
     case "observations-too": {
       // Starts at the first action: the guidelines before it are the same in every episode.
       const first = sampledMask.indexOf(1);
