@@ -58,7 +58,11 @@ describe("policySequences()", () => {
   test("spoils masks when an experiment asks for it", () => {
     const rows = [{ sample: sampleOf(), advantage: 1 }];
     expect([...policySequences(rows, "shifted-mask")[0]!.targets]).toEqual([3, 4, 5]);
-    expect([...policySequences(rows, "far-shifted-mask")[0]!.targets]).toEqual([]);
+    const long = Uint8Array.from({ length: 44 }, (_, at) => (at < 4 || (at >= 22 && at < 26) ? 1 : 0));
+    const logprobs = Float32Array.from(long, (one) => (one === 1 ? -1 : Number.NaN));
+    const sample = sampleOf({ tokens: new Uint32Array(44), sampledMask: long, lossMask: long, logprobs });
+    // 20 places later, without those that were sampled.
+    expect([...policySequences([{ sample, advantage: 1 }], "far-shifted-mask")[0]!.targets]).toEqual([20, 21, 42, 43]);
     expect([...policySequences(rows, "observations-too")[0]!.targets]).toEqual([2, 3, 4, 5, 6, 7]);
     // Those tokens were not sampled: the engine's logprobs belong to other tokens.
     const agreement = logprobAgreement(policySequences(rows, "shifted-mask"), [
