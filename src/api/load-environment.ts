@@ -29,6 +29,7 @@ import {
   environmentRows,
   findEnvironment,
 } from "./environments.ts";
+import type { withTaskFile } from "./module-tasks.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import { checkPrototypes, guardGlobals, unguardGlobals } from "../lib/global-guard.ts";
@@ -274,15 +275,9 @@ export async function loadEnvironment(
   const { cwd, limits = defaultTimeouts, split = null, openMs } = options;
   const values = { ...readFlags(environmentOptions, {}), ...options.settings };
   const importTasks = (file: string, what: string) => importDefault(file, { cwd, what, flag: "--env-tasks" });
-  const withTasks: WithTasks = async (made) =>
-    values.envTasks === null
-      ? made
-      : (await import("./module-tasks.ts")).withTaskFile(made, values.envTasks, {
-          cwd,
-          importDefault: importTasks,
-          module: env,
-        });
-  if (options.parts?.env !== undefined) return withDefaults(checkedSource(await withTasks(options.parts.env), env));
+  const tasks: FileOfTasks = { file: values.envTasks, cwd, importDefault: importTasks, module: env };
+  if (options.parts?.env !== undefined)
+    return withDefaults(checkedSource(await withTasks(options.parts.env, tasks), env));
   const found = findEnvironment(env);
   const own = found?.row.options ?? (namesModule(env) ? taskOptions : {});
   refuseForeignOptions(values, hideSecrets(env), { noun: "environment", flag: "--env", rows: environmentRows, own });
@@ -307,7 +302,7 @@ export async function loadEnvironment(
     const { agentTaskSource } = await import("./agent-tasks.ts");
     return withDefaults(await agentTaskSource(env, { cwd, importDefault: importTasks }));
   }
-  if (namesModule(env)) return withDefaults(await loadModule(env, cwd, limits, withTasks));
+  if (namesModule(env)) return withDefaults(await loadModule(env, cwd, limits, tasks));
   const near = suggestion(env, environmentNames);
   const forms = Object.values(environmentRows).flatMap(({ form, names }) => (names.length === 0 ? [form] : []));
   throw new ConfigurationError(
@@ -374,14 +369,18 @@ async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>
   }
 }
 
+type FileOfTasks = Parameters<typeof withTaskFile>[2] & { readonly file: string | null };
+
 /** The environment with the tasks of `--env-tasks`, if it is set. */
-type WithTasks = (environment: unknown) => Promise<unknown>;
+async function withTasks(made: unknown, { file, ...options }: FileOfTasks): Promise<unknown> {
+  return file === null ? made : (await import("./module-tasks.ts")).withTaskFile(made, file, options);
+}
 
 async function loadModule(
   env: string,
   cwd: string,
   limits: WatchLimits,
-  withTasks: WithTasks,
+  tasks: FileOfTasks,
 ): Promise<EnvironmentSource> {
   startWatch(env, limits);
   const made = await importDefault(env, { cwd, what: "environment", flag: "--env" });
@@ -389,7 +388,7 @@ async function loadModule(
   const exported =
     typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
   unguardGlobals();
-  const source = checkedSource(watchedSource(await withTasks(exported), limits), env);
+  const source = checkedSource(watchedSource(await withTasks(exported, tasks), limits), env);
   keepGlobals();
   return source;
 }
