@@ -1,6 +1,6 @@
 // `npm run verify -- real-model -- learning`: the 0.5B model learns the stockroom, whose answers take
 // two calls in order, with three seeds of 40 minutes. A control of 20 minutes has a loss mask that
-// is shifted by 20 tokens. The 60 held-out tasks are then played greedily, by the first model and by
+// is shifted by 20 tokens, without sampled ones. The 60 held-out tasks are then played greedily, by the first model and by
 // each adapter: the pass rate must rise by 30 points, with an interval paired by task and pooled over
 // the seeds that excludes 15, and the control must not rise by more than chance explains.
 // `learning:before`, `learning:seed-1` or `learning:control` runs one of them only, `learning:report`
