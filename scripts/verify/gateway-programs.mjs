@@ -47,7 +47,7 @@ const programs = {
 };
 
 /** The tool that each program uses to run a command, and its arguments. */
-const shells = {
+export const shells = {
   exec_command: (/** @type {string} */ cmd) => ({ cmd }),
   run_shell_command: (/** @type {string} */ command) => ({ command, description: "a step", is_background: false }),
   bash: (/** @type {string} */ command) => ({ command }),
@@ -110,12 +110,14 @@ function codingPolicy() {
 }
 
 /**
+ * Runs a program until it ends, or is killed after two minutes.
+ *
  * @param {string} program
  * @param {readonly string[]} parameters
  * @param {{ cwd: string, env: Record<string, string> }} options
  * @returns {Promise<{ code: number | null, output: string }>}
  */
-function runProgram(program, parameters, { cwd, env }) {
+export function runProgram(program, parameters, { cwd, env }) {
   return new Promise((done, fail) => {
     const child = spawn(program, parameters, {
       cwd,

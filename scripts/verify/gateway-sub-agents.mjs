@@ -3,7 +3,7 @@
 // lineage and one sub-agent of it. With `record`, their requests become golden shapes: headers
 // that carry ids, and bodies in which every text that is not ours is replaced by its number.
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, request as openRequest } from "node:http";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { createScriptedEngine } from "../../dist/engines/scripted/index.js";
 import { openRunFolder } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { root } from "../run-command.mjs";
+import { runProgram, shells } from "./gateway-programs.mjs";
 import { makeEnvironment } from "./python.mjs";
 
 export const subAgentPackages = {
@@ -29,7 +30,6 @@ const subAnswer = "The helper counted: there are no files in this folder.";
 const answer = "There are no files.";
 const title = "Counting files";
 const ours = [task, subTask, subAnswer, answer, title, "count files", "a step", "ls | wc -l"];
-const limitMs = 180_000;
 
 /** @typedef {{ readonly home: string, readonly cwd: string, readonly url: string, readonly key: string }} Place */
 /** @typedef {{ readonly url: string, readonly headers: Record<string, string>, readonly body: unknown }} SentRequest */
@@ -102,14 +102,6 @@ const starters = {
   agent: { description: "count files", prompt: subTask, subagent_type: "general-purpose" },
   invoke_agent: { agent_name: "generalist", prompt: subTask },
   multi_agent_v1__spawn_agent: { message: subTask },
-};
-
-/** The tools that run a command. */
-const shells = {
-  Bash: (/** @type {string} */ command) => ({ command, description: "a step" }),
-  bash: (/** @type {string} */ command) => ({ command, description: "a step" }),
-  exec_command: (/** @type {string} */ cmd) => ({ cmd }),
-  run_shell_command: (/** @type {string} */ command) => ({ command, description: "a step", is_background: false }),
 };
 
 /**
@@ -223,7 +215,7 @@ function policy(shown) {
     `<tool_call>\n${JSON.stringify({ name, arguments: parameters })}\n</tool_call><|im_end|>`;
   const steps = shown.split("<tool_response>").length - 1;
   const isMain = shown.includes(task);
-  const shell = among(shells);
+  const shell = among({ ...shells, Bash: (/** @type {string} */ command) => ({ command, description: "a step" }) });
   if (!isMain && shown.includes(subTask)) {
     return steps === 0 && shell !== undefined ? call(shell[0], shell[1]("ls | wc -l")) : `${subAnswer}<|im_end|>`;
   }
@@ -351,21 +343,4 @@ function shapesOf(sent, answers, key) {
   });
   const text = JSON.stringify({ requests, answers });
   return /** @type {object} */ (JSON.parse(text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, idOf)));
-}
-
-/**
- * @param {string} program
- * @param {readonly string[]} parameters
- * @param {{ cwd: string, env: Record<string, string> }} options
- * @returns {Promise<{ code: number | null, output: string }>}
- */
-function runProgram(program, parameters, { cwd, env }) {
-  return new Promise((done, fail) => {
-    const stdio = /** @type {const} */ (["ignore", "pipe", "pipe"]);
-    const child = spawn(program, parameters, { cwd, env, stdio: [...stdio], timeout: limitMs, killSignal: "SIGKILL" });
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (data) => (output += String(data)));
-    child.on("error", fail);
-    child.on("close", (code) => done({ code, output }));
-  });
 }

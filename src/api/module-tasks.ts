@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import type { TaskRows } from "../environments/index.ts";
-import { openTasks, type RowReader, type TaskOptions } from "../task-files/index.ts";
+import { openTasks, type RowReader, splitFacts, type TaskOptions } from "../task-files/index.ts";
 
 const rowSchema = z.object({
   id: z.union([z.string().min(1).max(200), z.int()]).nullish(),
@@ -47,8 +47,7 @@ export async function withTaskFile(
   }
   const table = await openTasks(file, { ...options, reader, flag: "--env-tasks" });
   return environment.withTasks({
-    sizes: Object.fromEntries(table.splits.map(({ name, size }) => [name, size])),
-    hashes: Object.fromEntries(table.splits.map(({ name, hash }) => [name, hash])),
+    ...splitFacts(table),
     row: (split, index) => {
       const { fields, place } = table.row(split, index);
       const { id, rest } = readRow(fields, place);

@@ -13,7 +13,7 @@ import type { LoadedEnvironment } from "../parts/environment.ts";
 import { loadedRemote, type RemoteContext } from "./remote-options.ts";
 import { readAccess } from "./secrets.ts";
 import { packageVersion } from "./surroundings.ts";
-import { openTasks, type RowReader } from "../task-files/index.ts";
+import { openTasks, type RowReader, splitFacts } from "../task-files/index.ts";
 
 /** Contacts the server if it has the tasks. Rejects with a `ConfigurationError` for settings that the user can correct. */
 export async function openSource(
@@ -65,8 +65,7 @@ async function mcpTasks(path: string, { cwd, importDefault }: RemoteContext): Pr
     if (module !== null) graders.set(module, await load(module, first));
   }
   return {
-    sizes: Object.fromEntries(table.splits.map(({ name, size }) => [name, size])),
-    hashes: Object.fromEntries(table.splits.map(({ name, hash }) => [name, hash])),
+    ...splitFacts(table),
     hasInstructions: table.allHave("instruction"),
     hasAgendas: table.allHave("agenda"),
     withFiles: table.traits.get("files")?.first ?? null,

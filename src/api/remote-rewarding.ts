@@ -17,7 +17,7 @@ import { loadedRemote, type RemoteAddress, type RemoteContext, readRemoteAddress
 import type { Access } from "../parts/engine.ts";
 import type { LoadedEnvironment } from "../parts/environment.ts";
 import { readAccess } from "./secrets.ts";
-import { openTasks, type RowReader } from "../task-files/index.ts";
+import { openTasks, type RowReader, splitFacts } from "../task-files/index.ts";
 import { anyNames } from "../lib/any-names.ts";
 
 /** Options of both protocols. */
@@ -67,8 +67,7 @@ async function openEnvTasks({
   if (envTasks.startsWith("seeds:")) throw new ConfigurationError(`Cannot create tasks of "${envTasks}": ${remedy}.`);
   const table = await openTasks(envTasks, { cwd, reader, flag: "--env-tasks", importDefault });
   return {
-    sizes: Object.fromEntries(table.splits.map(({ name, size }) => [name, size])),
-    hashes: Object.fromEntries(table.splits.map(({ name, hash }) => [name, hash])),
+    ...splitFacts(table),
     task: (split, index) => {
       const { fields, place } = table.row(split, index);
       const { instruction, reset } = readTask(fields, place);

@@ -292,7 +292,7 @@ export const rolloutSettings = {
     ),
     clientConstraints: choice("<what>", "obey", "ignore").help("forced tools and formats of programs: keep, or count"),
     constrained: choice("<what>", "mask", "train", "drop").help("loss of constrained turns: free tokens, all, none"),
-    lineageCredit: choice("<which>", "all", "main", "by-tokens").help("agents of a program that its reward trains"),
+    lineageCredit: choice("<which>", "all", "main", "by-tokens").help("which agents of a program its reward trains"),
     strategy: named("a strategy", "tool-calling").help(
       "how turns are prompted and parsed: tool-calling, act, react, few-shot",
       { suggested: ["tool-calling", "act", "react", "few-shot"] },

@@ -17,12 +17,9 @@ const harnesses: readonly ((read: Reader) => ClientAgent | null)[] = [
     const agent = read("x-claude-code-agent-id");
     return agent === null ? agentOf(session) : agentOf(agent, read("x-claude-code-parent-agent-id") ?? session);
   },
-  (read) => agentOf(read("thread-id"), read("x-codex-parent-thread-id")),
-  // Other clients of opencode's providers send "x-session-id" with meanings of their own.
-  (read) =>
-    read("user-agent")?.startsWith("opencode/") === true
-      ? agentOf(read("x-session-id"), read("x-parent-session-id"))
-      : null,
+  // Other programs send these headers with meanings of their own.
+  (read) => (isFrom("codex", read) ? agentOf(read("thread-id"), read("x-codex-parent-thread-id")) : null),
+  (read) => (isFrom("opencode", read) ? agentOf(read("x-session-id"), read("x-parent-session-id")) : null),
 ];
 
 /** The agent that sent a request; `null` if its program does not say. */
@@ -36,6 +33,10 @@ export function clientAgentOf(headers: RequestHeaders): ClientAgent | null {
     if (found !== null) return found;
   }
   return null;
+}
+
+function isFrom(program: string, read: Reader): boolean {
+  return read("user-agent")?.startsWith(program) === true;
 }
 
 /** An id that is too long, or not plain text, counts as none. */

@@ -8,8 +8,9 @@ import type { Episode, Lineage } from "../core/index.ts";
 import { toAtifRow, toSlimeRow } from "../export/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { clientAgentOf } from "./client-agents.ts";
+import { openApiWorld } from "./forward/api-world.test-helper.ts";
 import { weather } from "./clients.test-helper.ts";
-import { openWorld, recordViolations, send } from "./gateway-world.test-helper.ts";
+import { openWorld, recordViolations, send, type World } from "./gateway-world.test-helper.ts";
 
 type Recorded = {
   readonly version: string;
@@ -138,17 +139,12 @@ describe("the agents of a session", () => {
       });
       expect(status, text).toBe(200);
     }
-    await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
-    const episode = await world.gateway.end("s1");
-    expect(recordViolations(episode, world.sampled)).toEqual([]);
-    await world.close();
-    const found = episode.events.flatMap((event) => (event.type === "lineages" ? event.lineages : []));
-    return found.map(({ kind, parent, turns }) => [kind, parent, turns]);
+    return (await ended(world)).lineages.map(({ kind, parent, turns }) => [kind, parent, turns]);
   }
 
   test("are one if it votes, edits its history, changes its tools, or begins again from its summary", async () => {
     const summary =
-      "A summary of what was said so far, long enough that nobody says it by accident, in this very form.";
+      "A summary of the conversation so far, which is long enough to be recognized where a later prompt quotes it.";
     const policy = (prompt: string, at: number): string => (prompt.includes("summarise") ? summary : `answer ${at}`);
     const asks: Ask[] = [
       { messages: [user("do it")] },
@@ -206,7 +202,7 @@ describe("the agents of a session", () => {
     const asks: Ask[] = [
       { messages: [user("one")], agent: "a", parent: "b" },
       { messages: [user("two")], agent: "b", parent: "a" },
-      { messages: [user("three")], agent: "c", parent: "nobody" },
+      { messages: [user("three")], agent: "c", parent: "unknown" },
       { messages: [user("four")], agent: "d".repeat(500) },
     ];
     expect(await agentsOf(asks)).toEqual([
@@ -218,6 +214,52 @@ describe("the agents of a session", () => {
     expect(clientAgentOf({ "x-agent-id": ["a", "b"] })).toBeNull();
     expect(clientAgentOf({ "x-session-id": "s", "user-agent": "curl/8" })).toBeNull();
   });
+});
+
+const ask = { method: "POST", url: "/v1/chat/completions" } as const;
+const headersOf = (agent: string, parent?: string) => ({
+  "content-type": "application/json",
+  authorization: "Bearer s1",
+  "x-agent-id": agent,
+  ...(parent !== undefined && { "x-parent-agent-id": parent }),
+});
+const saying = (content: string) => ({ model: "m", messages: [{ role: "user", content }], tools: [{ type: "function", function: weather }] }); // prettier-ignore
+
+test("agents are counted again by a session that a killed process had begun to end", async () => {
+  const world = await openWorld((_prompt, at) => `answer ${at}`);
+  await send(world.gateway, { ...ask, headers: headersOf("root"), body: saying("go") });
+  await send(world.gateway, { ...ask, headers: headersOf("one", "root"), body: saying("harbour") });
+  await world.store.record("s1", { type: "lineages", credit: "main", lineages: [] });
+  const restarted = await world.restart();
+  const episode = await restarted.gateway.end("s1");
+  await restarted.close();
+  expect(episode.events.filter(({ type }) => type === "lineages")).toMatchObject([
+    {
+      credit: "all",
+      lineages: [
+        { kind: "main", agent: "root" },
+        { kind: "sub-agent", parent: 1 },
+      ],
+    },
+  ]);
+});
+
+test("agents of a program whose model is behind an API are recorded, and its conversation is the main one's", async () => {
+  const world = await openApiWorld({
+    policy: (prompt) => (prompt.includes("harbour") ? "of the sub-agent" : "of the main one"),
+  });
+  await send(world.gateway, { ...ask, headers: headersOf("root"), body: saying("go") });
+  await send(world.gateway, { ...ask, headers: headersOf("one", "root"), body: saying("harbour") });
+  const restarted = await world.restart();
+  const episode = await restarted.gateway.end("s1");
+  await restarted.close();
+  expect(episode.events.find(({ type }) => type === "lineages")).toMatchObject({
+    lineages: [
+      { kind: "main", agent: "root", turns: [0] },
+      { kind: "sub-agent", parent: 1, turns: [1] },
+    ],
+  });
+  expect(episode.messages.map(({ content }) => content)).toEqual(["go", "of the main one"]);
 });
 
 async function play(
@@ -234,10 +276,13 @@ async function play(
     });
     expect(status, text).toBe(200);
   }
+  return ended(world);
+}
+
+async function ended(world: World): Promise<{ readonly episode: Episode; readonly lineages: readonly Lineage[] }> {
   await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
   const episode = await world.gateway.end("s1");
   expect(recordViolations(episode, world.sampled)).toEqual([]);
   await world.close();
-  const lineages = episode.events.flatMap((event) => (event.type === "lineages" ? event.lineages : []));
-  return { episode, lineages };
+  return { episode, lineages: episode.events.flatMap((event) => (event.type === "lineages" ? event.lineages : [])) };
 }

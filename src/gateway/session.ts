@@ -163,7 +163,7 @@ export class Session {
         if (sampled !== null) sampled.isDelivered = true;
         continue;
       }
-      this.#events.push(event);
+      if (event.type !== "lineages") this.#events.push(event);
       if (event.type === "grade") this.#grade = event.grade;
       // A second opening means that the program began again.
       if (event.type === "session" && isOpened) this.#forget();

@@ -3,4 +3,12 @@
 
 export { openTasks, type TaskOptions } from "./open-tasks.ts";
 export type { TaskPages } from "./task-pages.ts";
-export type { RowFacts, RowReader, TaskRow, TaskSplit, TaskTable, TraitFacts } from "./task-table.ts";
+export {
+  type RowFacts,
+  type RowReader,
+  splitFacts,
+  type TaskRow,
+  type TaskSplit,
+  type TaskTable,
+  type TraitFacts,
+} from "./task-table.ts";

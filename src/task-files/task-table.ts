@@ -57,3 +57,14 @@ export type RowReader = {
   /** Throws a `ConfigurationError` that names the place. */
   read(fields: unknown, place: string): RowFacts;
 };
+
+/** Sizes and hashes of the splits of a table, by their names. */
+export function splitFacts({ splits }: Pick<TaskTable, "splits">): {
+  readonly sizes: Readonly<Record<string, number>>;
+  readonly hashes: Readonly<Record<string, string>>;
+} {
+  return {
+    sizes: Object.fromEntries(splits.map(({ name, size }) => [name, size])),
+    hashes: Object.fromEntries(splits.map(({ name, hash }) => [name, hash])),
+  };
+}

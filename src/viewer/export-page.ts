@@ -2,7 +2,7 @@
 // comparison, or a training. It holds the answers that its pages request, and opens from a disk
 // without a server.
 
-import { dirname, sep } from "node:path";
+import { sep } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { answer, type ViewerParts } from "./answers.ts";
 import { exportedPage, readPageParts } from "./page.ts";
@@ -61,19 +61,24 @@ export async function exportPage(parts: ViewerParts, choice: ExportChoice): Prom
   return exportedPage(await readPageParts(), { home, answers: withoutFolder(answers, runs) });
 }
 
-/** Answers that name the folders of runs, without the folder that holds them all: the page may go to other people. */
+/**
+ * Answers that name runs by their paths below the folder that holds them all: the page may go to other
+ * people.
+ */
 function withoutFolder(answers: Readonly<Record<string, string>>, runs: readonly RunView[]): Record<string, string> {
-  const folders = runs.map(({ facts }) => dirname(facts.location).split(sep));
-  const [first = [], ...others] = folders;
-  const length = first.findIndex((part, at) => others.some((other) => other[at] !== part));
-  const shared = first.slice(0, length === -1 ? first.length : length).join(sep) + sep;
-  const written = JSON.stringify(shared).slice(1, -1);
+  const paths = runs.map(({ facts }) => facts.location.split(sep));
+  const differs = paths[0]!.findIndex((part, at) =>
+    paths.some((other) => other[at] !== part || at === other.length - 1),
+  );
+  const renamed = paths.map((parts) =>
+    [parts, parts.slice(differs)].map((path) => JSON.stringify(path.join(sep)).slice(1, -1)),
+  );
   const named = ["runs", "summary", "compare", "training"].map((name) => apiPath(name));
   return Object.fromEntries(
-    Object.entries(answers).map(([path, text]) => [
-      path,
-      named.some((name) => path.startsWith(name)) ? text.replaceAll(written, "") : text,
-    ]),
+    Object.entries(answers).map(([path, text]) => {
+      if (!named.some((name) => path.startsWith(name))) return [path, text];
+      return [path, renamed.reduce((shown, [whole = "", below = ""]) => shown.replaceAll(whole, below), text)];
+    }),
   );
 }
 

@@ -224,7 +224,7 @@ function TurnName({ turn, reader: { facts, number, agents } }: { readonly turn: 
           turn {turn}
         </a>
       </h2>
-      {agent !== undefined && <span class="tag">{agent}</span>}
+      {agent !== undefined && <span class="quiet">{agent}</span>}
     </>
   );
 }

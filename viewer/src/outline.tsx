@@ -75,7 +75,7 @@ function Turns({ episode, titles, link }: TurnsProps) {
             <li key={turn}>
               <a href={link(turn)}>turn {turn}</a>
               <span class="outline-title">
-                {agents.has(turn) && <span class="tag">{agents.get(turn)}</span>}{" "}
+                {agents.has(turn) && <span class="quiet">{agents.get(turn)}</span>}{" "}
                 {printable(title.replaceAll(/\s+/g, " ").slice(0, mostCharacters))}
               </span>
               <span class="axis" aria-hidden="true">

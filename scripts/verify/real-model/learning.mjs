@@ -307,6 +307,10 @@ async function report(place, { quick, tasks }) {
     await drawLearning(`${place("picture")}.svg`, shown);
     process.stdout.write(`figures and picture: ${place("figures")}.json, ${place("picture")}.svg\n`);
   }
+  for (const name of ["before", ...Object.keys(trainings)]) {
+    if (existsSync(join(place(`${name}-evaluation`), "done")))
+      await describe(name, join(place(`${name}-evaluation`), "run"));
+  }
   const learnt = Object.keys(trainings).find(
     (name) => name !== "control" && existsSync(join(place(name), "result.json")),
   );
@@ -331,6 +335,34 @@ async function report(place, { quick, tasks }) {
   if (missing.length > 0) process.stdout.write(`Not run yet: ${missing.join(", ")}.\n`);
   if (problems.length > 0) process.stdout.write(`Cannot show that a real model learns: ${problems.join("; ")}.\n`);
   return problems.length === 0 ? 0 : 1;
+}
+
+/**
+ * Prints how many episodes copy the example of the guidelines, which names an item and a code that no
+ * task has, and how many places 20 tokens behind an action are actions themselves.
+ *
+ * @param {string} name
+ * @param {string} run
+ */
+async function describe(name, run) {
+  const { readEpisodes } = await import("../../../dist/store/index.js");
+  const { episodeSamples } = await import("../../../dist/rollout/index.js");
+  const counts = { episodes: 0, copies: 0, shifted: 0, actions: 0 };
+  for await (const episode of readEpisodes(run)) {
+    counts.episodes++;
+    const said = episode.events.flatMap((event) => (event.type === "decision" ? [event.action.text] : []));
+    const asksForIt = episode.task.instruction?.includes("silver sofa") === true;
+    if (!asksForIt && said.some((text) => /Z99|silver sofa/.test(text))) counts.copies++;
+    for (const { lossMask } of episodeSamples(episode).samples) {
+      const shifted = lossMask.subarray(20).filter((_, at) => lossMask[at] === 1);
+      counts.shifted += shifted.length;
+      counts.actions += shifted.reduce((sum, one) => sum + one, 0);
+    }
+  }
+  const share = points(counts.actions / Math.max(1, counts.shifted));
+  process.stdout.write(
+    `${name}: ${counts.copies} of ${counts.episodes} episodes copy the example; ${share} % of the places 20 tokens behind an action are actions\n`,
+  );
 }
 
 /**

@@ -10,7 +10,7 @@ export const accessOptions = section("Tasks", {
   ),
 });
 
-/** Options of services that may have no tasks of their own. */
+/** Options of environments that may have no tasks of their own. */
 export const taskOptions = section("Tasks", {
   envTasks: file.help(
     "JSON lines, CSV, Parquet or a module with tasks for your own environment (--env ./mine.ts), or a remote one that has none (mcp:, openenv:); seeds:<number> for openenv:",

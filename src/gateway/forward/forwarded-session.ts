@@ -172,7 +172,7 @@ export class ForwardedSession implements ForwardingSession {
         if (turn !== undefined) turn.isDelivered = true;
         continue;
       }
-      this.#events.push(event);
+      if (event.type !== "lineages") this.#events.push(event);
       if (event.type === "grade") this.#grade = event.grade;
       if (event.type === "session" && isOpened) this.#forget();
       isOpened ||= event.type === "session";
