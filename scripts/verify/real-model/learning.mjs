@@ -339,7 +339,7 @@ async function report(place, { quick, tasks }) {
 
 /**
  * Prints how many episodes copy the example of the guidelines, which names an item and a code that no
- * task has, and how many places 20 tokens behind an action are actions themselves.
+ * task has, and how many places 20 tokens after an action are actions themselves.
  *
  * @param {string} name
  * @param {string} run
@@ -361,7 +361,7 @@ async function describe(name, run) {
   }
   const share = points(counts.actions / Math.max(1, counts.shifted));
   process.stdout.write(
-    `${name}: ${counts.copies} of ${counts.episodes} episodes copy the example; ${share} % of the places 20 tokens behind an action are actions\n`,
+    `${name}: ${counts.copies} of ${counts.episodes} episodes copy the example; ${share} % of the places 20 tokens after an action are actions\n`,
   );
 }
 
