@@ -40,7 +40,9 @@ const leftOut = [
   [/ --env '?(?:openenv|ors|mcp):/, "needs a server of that protocol; see npm run verify -- environments"],
   [/nats:\/\//, "needs a broker; see npm run verify -- queue"],
   [/ merge /, "needs the shards of workers; see npm run verify -- queue"],
-  [/ --format tau2 /, "needs a run of τ²-bench; see npm run verify -- tau2"],
+  [/ --format tau2/, "needs a run of τ²-bench; see npm run verify -- tau2"],
+  [/ --env harbor:/, "needs bubblewrap and a model; see npx vitest run src/environments/harbor"],
+  [/ --adapter | runs\/kept /, "needs a server with adapters or kept ids; see npm run verify -- sglang"],
   [
     /rubric\.json|trainer\.jsonl|tasks\.jsonl|(?:retail|results)\.json|\.\/expert\.ts|runs\/bar/,
     "needs a file of the reader's",
@@ -58,7 +60,9 @@ export async function verifyCommands() {
   const check = async (/** @type {string} */ command, /** @type {string} */ cwd) => {
     const { code, output, seconds } = await shell(command, cwd);
     process.stdout.write(`${code === 0 ? "ok    " : "FAILED"} ${seconds.toFixed(0).padStart(4)} s  ${command}\n`);
-    if (code !== 0) failures.push(`"${command}" ended with code ${code}:\n${output.split("\n").slice(-15).join("\n")}`);
+    if (code === 0) return;
+    process.stdout.write(`${output.split("\n").slice(-15).join("\n")}\n`);
+    failures.push(`"${command}" ended with code ${code}.`);
   };
   const checkPage = async (/** @type {string} */ command, /** @type {string} */ cwd) => {
     const { said, interrupt } = await serve(command, cwd);
@@ -87,7 +91,7 @@ export async function verifyCommands() {
     const { npx, npm } = printedCommands();
     for (const command of npx) {
       if (/ trainable-agents (?:serve|engine)/.test(command)) continue;
-      if (/ (?:view (?!.*--export)|env-server )/.test(command)) await checkPage(command, work);
+      if (/ (?:view(?= (?!.*--export)|$)|env-server )/.test(command)) await checkPage(command, work);
       else await check(command, work);
     }
 
@@ -115,7 +119,7 @@ export async function verifyCommands() {
 
 /** @param {readonly string[]} failures */
 function tell(failures) {
-  process.stdout.write(`\n${failures.join("\n\n") || "Every printed command that can run here does what it says."}\n`);
+  process.stdout.write(`\n${failures.join("\n") || "Every printed command that can run here does what it says."}\n`);
   return failures.length === 0 ? 0 : 1;
 }
 
